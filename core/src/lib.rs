@@ -1,0 +1,6 @@
+//! NVM Express in types: registers, commands, queues and data structures.
+//!
+//! No operating system, no standard library, no allocator: memory is the caller's, time is told, and nothing in here
+//! performs an access that the caller did not hand it.
+#![cfg_attr(not(test), no_std)]
+#![deny(unsafe_code)]

@@ -1,0 +1,2 @@
+//! A userspace NVMe driver over Linux VFIO.
+#![deny(unsafe_code)]

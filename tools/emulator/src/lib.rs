@@ -1,0 +1,2 @@
+//! An NVMe controller in software.
+#![deny(unsafe_code)]
