@@ -1,0 +1,445 @@
+//! The two rings: submission entries that we write and the controller reads, completion entries the other way round.
+//!
+//! A ring is an array in memory that both sides see. The submission ring has a tail (ours) and a head (the
+//! controller's, told in each completion); it is full when one more entry would make them equal, so a ring of *n*
+//! entries holds *n* - 1 commands. The completion ring has no such indices in memory: each entry carries a *phase tag*,
+//! one bit that the controller inverts on each pass, and an entry is new when its bit is the one expected on this pass.
+//!
+//! All words shared with the device are atomics, accessed relaxed, and ordered by [`super::barrier`] alone. That is what
+//! makes the access well defined for the compiler while somebody else changes the memory, and lets `loom` run this very
+//! file. A volatile access of a whole entry would cost three times the instructions and order nothing.
+//!
+//! **Writing an entry.** Of the sixty-four bytes of a read or write, a queue used for one kind of I/O changes forty: the
+//! first word (opcode, command id, namespace), both data pointers, the first block, the length. [`SubmissionRing::put_io`]
+//! stores those five words and relies on the other three being zero from the start. After an entry of another shape has
+//! been written with [`SubmissionRing::put`], that is not so, and for one pass round the ring entries are written whole.
+#![allow(unsafe_code)] // Pointers into memory that the device shares.
+
+use core::ptr::NonNull;
+
+use super::barrier;
+
+#[cfg(not(any(loom, target_has_atomic = "64")))]
+use core::sync::atomic::AtomicU32;
+#[cfg(all(not(loom), target_has_atomic = "64"))]
+use core::sync::atomic::AtomicU64;
+#[cfg(not(loom))]
+use core::sync::atomic::Ordering;
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of a submission queue entry (CC.IOSQES = 6).
+pub const SUBMISSION_ENTRY_BYTES: usize = 64;
+/// Bytes of a completion queue entry (CC.IOCQES = 4).
+pub const COMPLETION_ENTRY_BYTES: usize = 16;
+
+/// Memory that a ring lives in.
+///
+/// A ring owns its memory: it stays until the ring is dropped.
+///
+/// # Safety
+/// The implementor promises that `pointer()` gives the same address each time, aligned to 64 bytes, that `bytes()` bytes
+/// from there stay valid for reads and writes for as long as the value lives (also while it is moved), that they were
+/// zero when the value was handed over, and that nothing but one ring and one device uses them.
+pub unsafe trait RingMemory {
+    /// Where it starts.
+    fn pointer(&self) -> NonNull<u8>;
+    /// How long it is.
+    fn bytes(&self) -> usize;
+}
+
+/// A submission entry as it lies in memory.
+#[repr(C, align(64))]
+pub struct SubmissionSlot {
+    #[cfg(any(loom, target_has_atomic = "64"))]
+    words: [AtomicU64; 8],
+    #[cfg(not(any(loom, target_has_atomic = "64")))]
+    words: [AtomicU32; 16],
+}
+
+impl SubmissionSlot {
+    /// An entry of zeros.
+    #[allow(clippy::new_without_default)] // Only loom's tests make one by itself.
+    pub fn new() -> Self {
+        #[cfg(any(loom, target_has_atomic = "64"))]
+        return Self { words: core::array::from_fn(|_| AtomicU64::new(0)) };
+        #[cfg(not(any(loom, target_has_atomic = "64")))]
+        return Self { words: core::array::from_fn(|_| AtomicU32::new(0)) };
+    }
+
+    /// Stores the 64-bit word at `index` (dwords `2 * index` and `2 * index + 1`).
+    #[inline(always)]
+    fn store<const INDEX: usize>(&self, value: u64) {
+        #[cfg(any(loom, target_has_atomic = "64"))]
+        self.words[INDEX].store(value, Ordering::Relaxed);
+        #[cfg(not(any(loom, target_has_atomic = "64")))]
+        {
+            self.words[2 * INDEX].store(value as u32, Ordering::Relaxed);
+            self.words[2 * INDEX + 1].store((value >> 32) as u32, Ordering::Relaxed);
+        }
+    }
+
+    /// What a device reads at `index`. For devices in software that are written on top of this crate, and for tests.
+    #[inline]
+    pub fn load(&self, index: usize) -> u64 {
+        #[cfg(any(loom, target_has_atomic = "64"))]
+        return self.words.get(index).map_or(0, |word| word.load(Ordering::Relaxed));
+        #[cfg(not(any(loom, target_has_atomic = "64")))]
+        return (0..2).fold(0, |value, half| {
+            let word = self.words.get(2 * index + half).map_or(0, |word| word.load(Ordering::Relaxed));
+            value | u64::from(word) << (32 * half)
+        });
+    }
+}
+
+/// A completion entry as it lies in memory.
+#[repr(C, align(16))]
+pub struct CompletionSlot {
+    #[cfg(any(loom, target_has_atomic = "64"))]
+    words: [AtomicU64; 2],
+    #[cfg(not(any(loom, target_has_atomic = "64")))]
+    words: [AtomicU32; 4],
+}
+
+impl CompletionSlot {
+    /// An entry of zeros.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Self {
+        #[cfg(any(loom, target_has_atomic = "64"))]
+        return Self { words: core::array::from_fn(|_| AtomicU64::new(0)) };
+        #[cfg(not(any(loom, target_has_atomic = "64")))]
+        return Self { words: core::array::from_fn(|_| AtomicU32::new(0)) };
+    }
+
+    /// Dwords 2 and 3 (the half with the phase tag).
+    #[inline(always)]
+    fn load_high(&self) -> u64 {
+        #[cfg(any(loom, target_has_atomic = "64"))]
+        return self.words[1].load(Ordering::Relaxed);
+        // Without a 64-bit load the phase tag's dword comes first, and the other only after the order is made.
+        #[cfg(not(any(loom, target_has_atomic = "64")))]
+        {
+            let high = self.words[3].load(Ordering::Relaxed);
+            barrier::phase_then_rest();
+            return u64::from(high) << 32 | u64::from(self.words[2].load(Ordering::Relaxed));
+        }
+    }
+
+    /// Dwords 0 and 1, the command's own result.
+    #[inline(always)]
+    fn load_low(&self) -> u64 {
+        #[cfg(any(loom, target_has_atomic = "64"))]
+        return self.words[0].load(Ordering::Relaxed);
+        #[cfg(not(any(loom, target_has_atomic = "64")))]
+        return u64::from(self.words[1].load(Ordering::Relaxed)) << 32
+            | u64::from(self.words[0].load(Ordering::Relaxed));
+    }
+
+    /// Posts a completion as a device does: the half with the phase tag last. For devices in software and tests.
+    pub fn post(&self, low: u64, high: u64) {
+        #[cfg(any(loom, target_has_atomic = "64"))]
+        {
+            self.words[0].store(low, Ordering::Relaxed);
+            self.words[1].store(high, Ordering::Release);
+        }
+        #[cfg(not(any(loom, target_has_atomic = "64")))]
+        {
+            self.words[0].store(low as u32, Ordering::Relaxed);
+            self.words[1].store((low >> 32) as u32, Ordering::Relaxed);
+            self.words[2].store(high as u32, Ordering::Relaxed);
+            self.words[3].store((high >> 32) as u32, Ordering::Release);
+        }
+    }
+}
+
+/// Why a ring could not be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RingError {
+    /// A ring has 2 to 65,536 entries (NVM Express Base Specification, "Queue Size").
+    Entries(u32),
+    /// The memory is shorter than the entries need.
+    TooShort {
+        /// What the entries need.
+        needed_bytes: usize,
+        /// What was given.
+        bytes: usize,
+    },
+    /// The memory does not start on a 64-byte boundary.
+    Misaligned,
+}
+
+impl core::fmt::Display for RingError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Entries(entries) => write!(f, "a queue has 2 to 65536 entries, not {entries}"),
+            Self::TooShort { needed_bytes, bytes } => {
+                write!(f, "queue memory of {bytes} bytes is too short: {needed_bytes} are needed")
+            }
+            Self::Misaligned => write!(f, "queue memory does not start on a 64-byte boundary"),
+        }
+    }
+}
+
+impl core::error::Error for RingError {}
+
+fn check(memory: &impl RingMemory, entries: u32, entry_bytes: usize) -> Result<(), RingError> {
+    if !(2..=65_536).contains(&entries) {
+        return Err(RingError::Entries(entries));
+    }
+    let needed_bytes = entries as usize * entry_bytes;
+    if memory.bytes() < needed_bytes {
+        return Err(RingError::TooShort { needed_bytes, bytes: memory.bytes() });
+    }
+    if !memory.pointer().as_ptr().addr().is_multiple_of(64) {
+        return Err(RingError::Misaligned);
+    }
+    Ok(())
+}
+
+/// The words of a read or write that change from one to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IoWords {
+    /// Opcode, and the fuse and data pointer bits above it (dword 0 without the command id).
+    pub opcode: u16,
+    /// The namespace.
+    pub nsid: u32,
+    /// PRP entry 1.
+    pub prp1: u64,
+    /// PRP entry 2, or the address of a PRP list.
+    pub prp2: u64,
+    /// The first logical block (dwords 10 and 11).
+    pub start_lba: u64,
+    /// Dword 12: number of blocks, zero based, and the flags above it.
+    pub dword12: u32,
+}
+
+/// The submission ring: entries and our tail.
+pub struct SubmissionRing<M> {
+    entries: NonNull<SubmissionSlot>,
+    count: u32,
+    tail: u32,
+    /// Entries that still have to be written whole, because the ring holds some of another shape.
+    whole: u32,
+    _memory: M,
+}
+
+impl<M> core::fmt::Debug for SubmissionRing<M> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("SubmissionRing").field("count", &self.count).field("tail", &self.tail).finish_non_exhaustive()
+    }
+}
+
+// SAFETY: the ring is the only user of its memory on this side (RingMemory's promise), so it may move with its memory.
+unsafe impl<M: Send> Send for SubmissionRing<M> {}
+
+impl<M: RingMemory> SubmissionRing<M> {
+    /// A ring of `count` entries in `memory`.
+    pub fn new(memory: M, count: u32) -> Result<Self, RingError> {
+        check(&memory, count, size_of::<SubmissionSlot>())?;
+        Ok(Self { entries: memory.pointer().cast(), count, tail: 0, whole: 0, _memory: memory })
+    }
+}
+
+impl<M> SubmissionRing<M> {
+    /// Number of entries.
+    #[inline(always)]
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// The index that the next entry will be written to; what the doorbell is rung with.
+    #[inline(always)]
+    pub fn tail(&self) -> u32 {
+        self.tail
+    }
+
+    #[inline(always)]
+    fn slot(&self) -> &SubmissionSlot {
+        // SAFETY: `new` checked that `count` entries fit, and `tail < count` always holds (`advance`). The entry is made
+        // of atomics, so that the device's reading it at the same time is no data race.
+        unsafe { self.entries.add(self.tail as usize).as_ref() }
+    }
+
+    #[inline(always)]
+    fn advance(&mut self) {
+        let next = self.tail + 1;
+        self.tail = if next == self.count { 0 } else { next };
+    }
+
+    /// Writes a whole entry at the tail, with `cid` as its command id. Does not ring, and does not check for room: the
+    /// slot table does.
+    #[inline]
+    pub(super) fn put(&mut self, words: &[u64; 8], cid: u16) {
+        let slot = self.slot();
+        slot.store::<0>(words[0] & !0xffff_0000 | u64::from(cid) << 16);
+        slot.store::<1>(words[1]);
+        slot.store::<2>(words[2]);
+        slot.store::<3>(words[3]);
+        slot.store::<4>(words[4]);
+        slot.store::<5>(words[5]);
+        slot.store::<6>(words[6]);
+        slot.store::<7>(words[7]);
+        self.advance();
+        self.whole = if words[1] | words[2] | words[7] == 0 { self.whole.saturating_sub(1) } else { self.count };
+    }
+
+    /// Writes a read or write at the tail. Does not ring, and does not check for room.
+    #[inline(always)]
+    pub(super) fn put_io(&mut self, io: &IoWords, cid: u16) {
+        let first = u64::from(io.opcode) | u64::from(cid) << 16 | u64::from(io.nsid) << 32;
+        if self.whole != 0 {
+            return self.put(&[first, 0, 0, io.prp1, io.prp2, io.start_lba, u64::from(io.dword12), 0], cid);
+        }
+        let slot = self.slot();
+        slot.store::<0>(first);
+        slot.store::<3>(io.prp1);
+        slot.store::<4>(io.prp2);
+        slot.store::<5>(io.start_lba);
+        slot.store::<6>(u64::from(io.dword12));
+        self.advance();
+    }
+}
+
+/// A completion as it was read: dwords 0-1 and 2-3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RawCompletion {
+    /// Dwords 0 and 1: the command's own result.
+    pub low: u64,
+    /// Dwords 2 and 3: submission queue head and id, command id, phase tag, status.
+    pub high: u64,
+}
+
+impl RawCompletion {
+    /// The controller's head in the submission queue.
+    #[inline(always)]
+    pub fn sq_head(self) -> u32 {
+        (self.high & 0xffff) as u32
+    }
+
+    /// The submission queue that the command was in.
+    #[inline(always)]
+    pub fn sq_id(self) -> u16 {
+        (self.high >> 16) as u16
+    }
+
+    /// The command's id.
+    #[inline(always)]
+    pub fn cid(self) -> u16 {
+        (self.high >> 32) as u16
+    }
+
+    /// The status field without the phase tag: 15 bits, status code lowest.
+    #[inline(always)]
+    pub fn status(self) -> u16 {
+        (self.high >> 49) as u16
+    }
+
+    /// The four dwords.
+    pub fn dwords(self) -> [u32; 4] {
+        [self.low as u32, (self.low >> 32) as u32, self.high as u32, (self.high >> 32) as u32]
+    }
+}
+
+/// The phase tag's place in dwords 2-3.
+const PHASE: u64 = 1 << 48;
+
+/// The completion ring: entries, our head, and the phase tag that a new entry has on this pass.
+pub struct CompletionRing<M> {
+    entries: NonNull<CompletionSlot>,
+    count: u32,
+    head: u32,
+    /// `PHASE` or 0: what the phase bit of a new entry is.
+    phase: u64,
+    _memory: M,
+}
+
+impl<M> core::fmt::Debug for CompletionRing<M> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("CompletionRing").field("count", &self.count).field("head", &self.head).finish_non_exhaustive()
+    }
+}
+
+// SAFETY: as for SubmissionRing.
+unsafe impl<M: Send> Send for CompletionRing<M> {}
+
+impl<M: RingMemory> CompletionRing<M> {
+    /// A ring of `count` entries in `memory`, which is zero: the first pass has phase 1.
+    pub fn new(memory: M, count: u32) -> Result<Self, RingError> {
+        check(&memory, count, size_of::<CompletionSlot>())?;
+        Ok(Self { entries: memory.pointer().cast(), count, head: 0, phase: PHASE, _memory: memory })
+    }
+}
+
+impl<M> CompletionRing<M> {
+    /// The index of the next entry to be looked at; what the head doorbell is rung with.
+    #[inline(always)]
+    pub fn head(&self) -> u32 {
+        self.head
+    }
+
+    /// Number of entries.
+    #[inline(always)]
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Takes the next completion, if there is one.
+    #[inline(always)]
+    pub(super) fn take(&mut self) -> Option<RawCompletion> {
+        // SAFETY: `new` checked that `count` entries fit, and `head < count` always holds (below).
+        let slot = unsafe { self.entries.add(self.head as usize).as_ref() };
+        let high = slot.load_high();
+        if (high ^ self.phase) & PHASE != 0 {
+            return None;
+        }
+        barrier::phase_then_rest();
+        let low = slot.load_low();
+        let next = self.head + 1;
+        if next == self.count {
+            self.head = 0;
+            self.phase ^= PHASE;
+        } else {
+            self.head = next;
+        }
+        Some(RawCompletion { low, high })
+    }
+}
+
+#[cfg(test)]
+pub(super) mod testing {
+    //! Ring memory on the heap, seen from both sides.
+
+    use super::{CompletionSlot, NonNull, RingMemory, SubmissionSlot};
+    use std::sync::Arc;
+
+    /// Zeroed memory; clones are the same memory.
+    #[derive(Clone)]
+    pub(in crate::queue) struct Memory(Arc<Vec<SubmissionSlot>>);
+
+    // SAFETY: a shared vector that never changes its length, whose elements are 64-byte aligned atomics.
+    unsafe impl RingMemory for Memory {
+        fn pointer(&self) -> NonNull<u8> {
+            NonNull::from(self.0.as_slice()).cast()
+        }
+
+        fn bytes(&self) -> usize {
+            self.0.len() * 64
+        }
+    }
+
+    impl Memory {
+        pub(in crate::queue) fn new(bytes: usize) -> Self {
+            Self(Arc::new((0..bytes.div_ceil(64)).map(|_| SubmissionSlot::new()).collect()))
+        }
+
+        pub(in crate::queue) fn submission(&self, index: u32) -> &SubmissionSlot {
+            &self.0[index as usize]
+        }
+
+        pub(in crate::queue) fn completion(&self, index: u32) -> &CompletionSlot {
+            assert!((index as usize + 1) * 16 <= self.bytes());
+            // SAFETY: in range, aligned, and both kinds of slot are nothing but atomics.
+            unsafe { self.pointer().cast::<CompletionSlot>().add(index as usize).as_ref() }
+        }
+    }
+}
