@@ -2,4 +2,8 @@
 #![deny(unsafe_code)]
 
 pub mod clock;
+pub mod dma;
 pub mod transport;
+
+#[cfg(test)]
+mod testing;

@@ -1,0 +1,474 @@
+//! Buffers for commands, cut from one mapping.
+#![allow(unsafe_code)] // Writes into the part of a shared allocation that a buffer owns.
+
+use core::fmt;
+use std::sync::Arc;
+
+use super::prp::{ENTRY_BYTES, ListShape, PrpPair, Word};
+use super::{DmaError, DmaMemory};
+use crate::transport::Transport;
+
+/// What a pool of buffers is made of; [`BufferPool::allocate`] makes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BufferPool {
+    /// How many buffers.
+    pub count: usize,
+    /// Bytes of data of each.
+    pub bytes_each: usize,
+    /// The controller's memory page (CC.MPS), in bytes: the unit of PRP entries. A power of two, at least 4096.
+    pub page_bytes: usize,
+    /// Bytes of metadata of each, in a place of their own; 0 for none.
+    pub metadata_bytes: usize,
+}
+
+/// The memory that all buffers of a pool share, and how it is divided: data, then metadata, then PRP lists.
+struct Shared {
+    memory: DmaMemory,
+    /// IOVA of the first buffer.
+    data_iova: u64,
+    /// From one buffer to the next.
+    data_stride: usize,
+    /// From the first buffer to the first one's metadata.
+    metadata_distance: usize,
+    metadata_bytes: usize,
+    metadata_stride: usize,
+    bytes_each: usize,
+}
+
+/// Memory for one command: data, optional metadata, and the PRP list that describes the data.
+///
+/// It is a handle of 32 bytes and moves into a queue with its command and out again with the completion. It is not
+/// `Clone`: whoever has it is the only one who may touch its memory, and while a queue has it, that is the device. A
+/// queue never lets go of a buffer before the device is proven quiet, so *dropping* a buffer never frees memory that a
+/// command still uses; and even then the pool's memory is unmapped before it is freed (see [`DmaMemory`]).
+pub struct Buffer {
+    /// Where the data begins, as the device sees it.
+    iova: u64,
+    /// Where the PRP list begins; 0 if two words always do.
+    list_iova: u64,
+    bytes: u32,
+    page_shift: u8,
+    /// Whether the list is longer than a page.
+    chained: bool,
+    shared: Arc<Shared>,
+}
+
+impl BufferPool {
+    /// Allocates the buffers, in one mapping, each beginning at a page boundary, their PRP lists written.
+    ///
+    /// The memory is given back when the last of them has been dropped.
+    ///
+    /// # Errors
+    /// [`DmaError::Shape`] for no bytes, 4 GiB and more, or a page size that is none; else as [`DmaMemory::new`].
+    pub fn allocate(&self, transport: &Arc<dyn Transport>) -> Result<Vec<Buffer>, DmaError> {
+        let shape = |reason| DmaError::Shape { count: self.count, bytes_each: self.bytes_each, reason };
+        if !self.page_bytes.is_power_of_two() || self.page_bytes < 4096 {
+            return Err(shape("the page size is not a power of two from 4096 on"));
+        }
+        let bytes = u32::try_from(self.bytes_each).map_err(|_| shape("4 GiB is the limit of one"))?;
+        if bytes == 0 || self.count == 0 {
+            return Err(shape("there is nothing to allocate"));
+        }
+        let data_pages = self.bytes_each.div_ceil(self.page_bytes);
+        let list = ListShape::for_pages(data_pages, self.page_bytes);
+        let data_stride = data_pages * self.page_bytes;
+        let metadata_stride = self.metadata_bytes.next_multiple_of(64);
+        let list_stride = list.bytes().next_multiple_of(list.alignment());
+        let total = |each: usize| each.checked_mul(self.count).ok_or(shape("its length does not fit in an address"));
+        let metadata_distance = total(data_stride)?;
+        let list_distance = (metadata_distance + total(metadata_stride)?).next_multiple_of(self.page_bytes);
+        // A mapping is aligned to the system's page; where the controller's is larger, the first buffer moves up.
+        let slack = if self.page_bytes > rustix::param::page_size() { self.page_bytes } else { 0 };
+
+        let memory = DmaMemory::new(Arc::clone(transport), list_distance + total(list_stride)? + slack)?;
+        let data_iova = memory.iova().next_multiple_of(self.page_bytes as u64);
+        let shared = Arc::new(Shared {
+            memory,
+            data_iova,
+            data_stride,
+            metadata_distance,
+            metadata_bytes: self.metadata_bytes,
+            metadata_stride,
+            bytes_each: self.bytes_each,
+        });
+        let buffers = (0..self.count).map(|index| {
+            let has_list = list.bytes() > 0;
+            let list_iova = data_iova + (list_distance + index * list_stride) as u64;
+            let mut buffer = Buffer {
+                iova: data_iova + (index * data_stride) as u64,
+                list_iova: if has_list { list_iova } else { 0 },
+                bytes,
+                page_shift: self.page_bytes.trailing_zeros() as u8,
+                chained: list.is_chained(),
+                shared: Arc::clone(&shared),
+            };
+            buffer.write_list().map(|()| buffer)
+        });
+        buffers.collect()
+    }
+}
+
+impl Buffer {
+    /// Where the data begins, as the device sees it: PRP1, or the address of an SGL data block.
+    #[inline]
+    pub fn iova(&self) -> u64 {
+        self.iova
+    }
+
+    /// Bytes of data from there on.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.bytes as usize
+    }
+
+    /// Never true; a buffer has at least one byte.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// The data pointer of a transfer of the first `bytes` bytes; `None` if the buffer does not have so many, or none
+    /// are asked for.
+    #[inline]
+    pub fn prp(&self, bytes: usize) -> Option<PrpPair> {
+        if bytes == 0 || bytes > self.len() {
+            return None;
+        }
+        let page_bytes = 1_u64 << self.page_shift;
+        let first = page_bytes - (self.iova & (page_bytes - 1));
+        let prp2 = if bytes as u64 <= first {
+            0
+        } else if bytes as u64 <= first + page_bytes {
+            self.iova + first
+        } else if self.chained {
+            self.chain_for(bytes)
+        } else {
+            self.list_iova
+        };
+        Some(PrpPair { prp1: self.iova, prp2 })
+    }
+
+    /// Copies from `offset` of the data into `into`.
+    pub fn copy_out(&self, offset: usize, into: &mut [u8]) -> Result<(), DmaError> {
+        self.check(offset, into.len())?;
+        self.shared.memory.copy_out(self.place() + offset, into)
+    }
+
+    /// Copies `from` to `offset` of the data.
+    pub fn copy_in(&mut self, offset: usize, from: &[u8]) -> Result<(), DmaError> {
+        self.check(offset, from.len())?;
+        // SAFETY: the range is inside this buffer's part of the allocation, and `&mut self` is the only handle on it.
+        unsafe { self.shared.memory.copy_in_shared(self.place() + offset, from) }
+    }
+
+    /// Sets all data to `value`.
+    pub fn fill(&mut self, value: u8) {
+        // SAFETY: as in `copy_in`.
+        let filled = unsafe { self.shared.memory.fill_shared(self.place(), self.len(), value) };
+        debug_assert!(filled.is_ok(), "a buffer lies inside its memory");
+    }
+
+    /// Bytes of metadata.
+    pub fn metadata_len(&self) -> usize {
+        self.shared.metadata_bytes
+    }
+
+    /// Where the metadata begins, as the device sees it (MPTR); `None` for a pool without.
+    pub fn metadata_iova(&self) -> Option<u64> {
+        (self.shared.metadata_bytes > 0).then(|| self.shared.memory.iova() + self.metadata_place() as u64)
+    }
+
+    /// Copies from `offset` of the metadata into `into`.
+    pub fn metadata_out(&self, offset: usize, into: &mut [u8]) -> Result<(), DmaError> {
+        self.check_metadata(offset, into.len())?;
+        self.shared.memory.copy_out(self.metadata_place() + offset, into)
+    }
+
+    /// Copies `from` to `offset` of the metadata.
+    pub fn metadata_in(&mut self, offset: usize, from: &[u8]) -> Result<(), DmaError> {
+        self.check_metadata(offset, from.len())?;
+        // SAFETY: the range is inside this buffer's part of the metadata, and `&mut self` is the only handle on it.
+        unsafe { self.shared.memory.copy_in_shared(self.metadata_place() + offset, from) }
+    }
+
+    /// Makes the data begin `offset` bytes after where the pool put it, at any multiple of 4, for transfers that do not
+    /// begin at a page boundary; the end stays where it is. Rewrites the PRP list once. `set_offset(0)` undoes it.
+    pub fn set_offset(&mut self, offset: usize) -> Result<(), DmaError> {
+        let length = self.shared.bytes_each;
+        if !offset.is_multiple_of(4) || offset >= length {
+            return Err(DmaError::Offset { offset, length });
+        }
+        self.iova = self.shared.data_iova + (self.index() * self.shared.data_stride + offset) as u64;
+        self.bytes = (length - offset) as u32;
+        self.chained = self.list_shape().is_chained();
+        self.write_list()
+    }
+
+    /// Which buffer of its pool this is.
+    fn index(&self) -> usize {
+        (self.iova - self.shared.data_iova) as usize / self.shared.data_stride
+    }
+
+    /// Where the data is in the memory.
+    fn place(&self) -> usize {
+        (self.iova - self.shared.memory.iova()) as usize
+    }
+
+    /// Where the metadata is in the memory.
+    fn metadata_place(&self) -> usize {
+        let first = (self.shared.data_iova - self.shared.memory.iova()) as usize + self.shared.metadata_distance;
+        first + self.index() * self.shared.metadata_stride
+    }
+
+    fn check(&self, offset: usize, bytes: usize) -> Result<(), DmaError> {
+        within(offset, bytes, self.len())
+    }
+
+    fn check_metadata(&self, offset: usize, bytes: usize) -> Result<(), DmaError> {
+        within(offset, bytes, self.metadata_len())
+    }
+
+    fn page_bytes(&self) -> usize {
+        1 << self.page_shift
+    }
+
+    /// Pages that the first `bytes` bytes touch.
+    fn pages_of(&self, bytes: usize) -> usize {
+        let before = self.iova as usize & (self.page_bytes() - 1);
+        (before + bytes).div_ceil(self.page_bytes())
+    }
+
+    fn list_shape(&self) -> ListShape {
+        ListShape::for_pages(self.pages_of(self.len()), self.page_bytes())
+    }
+
+    /// The list of a transfer that may end where a chain has a pointer.
+    #[cold]
+    fn chain_for(&self, bytes: usize) -> u64 {
+        self.list_iova + self.list_shape().start_for(self.pages_of(bytes) - 1) as u64
+    }
+
+    fn write_list(&mut self) -> Result<(), DmaError> {
+        let first_page = self.iova & !(self.page_bytes() as u64 - 1);
+        for (offset, word) in self.list_shape().words() {
+            let value = match word {
+                Word::Data(page) => first_page + (page * self.page_bytes()) as u64,
+                Word::Next(offset) => self.list_iova + offset as u64,
+            };
+            let place = (self.list_iova - self.shared.memory.iova()) as usize + offset;
+            // SAFETY: the pool gave each buffer a list of its own, which the shape for the whole buffer fits; `&mut self`
+            // is the only handle on it.
+            unsafe { self.shared.memory.copy_in_shared(place, &value.to_le_bytes())? };
+        }
+        Ok(())
+    }
+}
+
+fn within(offset: usize, bytes: usize, length: usize) -> Result<(), DmaError> {
+    match offset.checked_add(bytes) {
+        Some(end) if end <= length => Ok(()),
+        _ => Err(DmaError::OutOfRange { offset, bytes, length }),
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Buffer")
+            .field("iova", &format_args!("{:#x}", self.iova))
+            .field("bytes", &self.bytes)
+            .field("list_iova", &format_args!("{:#x}", self.list_iova))
+            .finish_non_exhaustive()
+    }
+}
+
+const _: () = assert!(size_of::<Buffer>() == 32 && size_of::<Option<Buffer>>() == 32);
+const _: () = assert!(ENTRY_BYTES == size_of::<u64>());
+
+#[cfg(test)]
+mod tests {
+    use super::super::leaked_bytes;
+    use super::*;
+    use crate::testing::FakeTransport;
+    use proptest::prelude::*;
+
+    /// Walks a data pointer as a controller does, reading lists from `memory`; gives the IOVAs of every byte run.
+    fn walk(buffer: &Buffer, bytes: usize) -> Vec<(u64, usize)> {
+        let page = buffer.page_bytes() as u64;
+        let read = |iova: u64| {
+            let mut word = [0; 8];
+            let place = (iova - buffer.shared.memory.iova()) as usize;
+            buffer.shared.memory.copy_out(place, &mut word).expect("a list lies in the memory");
+            u64::from_le_bytes(word)
+        };
+        let pair = buffer.prp(bytes).expect("the length is within the buffer");
+        let first = bytes.min((page - pair.prp1 % page) as usize);
+        let (mut runs, mut left) = (vec![(pair.prp1, first)], bytes - first);
+        let mut list = (left > page as usize).then_some(pair.prp2);
+        while left > 0 {
+            let data = match &mut list {
+                None => pair.prp2,
+                Some(at) => {
+                    if *at % page == page - 8 && left > page as usize {
+                        *at = read(*at);
+                        assert_eq!(*at % page, 0);
+                    }
+                    *at += 8;
+                    read(*at - 8)
+                }
+            };
+            assert_eq!(data % page, 0, "only PRP1 may have an offset");
+            let run = left.min(page as usize);
+            runs.push((data, run));
+            left -= run;
+        }
+        runs
+    }
+
+    fn assert_contiguous(buffer: &Buffer, bytes: usize) {
+        let mut next = buffer.iova();
+        for (iova, run) in walk(buffer, bytes) {
+            assert_eq!(iova, next, "{bytes} bytes at {:#x}", buffer.iova());
+            next += run as u64;
+        }
+        assert_eq!(next, buffer.iova() + bytes as u64);
+    }
+
+    fn pool(count: usize, bytes_each: usize, page_bytes: usize, metadata_bytes: usize) -> Vec<Buffer> {
+        let transport: Arc<dyn Transport> = Arc::new(FakeTransport::default());
+        BufferPool { count, bytes_each, page_bytes, metadata_bytes }.allocate(&transport).expect("a pool")
+    }
+
+    #[test]
+    fn buffers_begin_at_pages_and_do_not_overlap() {
+        let mut buffers = pool(5, 9000, 4096, 24);
+        for (index, buffer) in buffers.iter_mut().enumerate() {
+            assert_eq!(buffer.iova() % 4096, 0);
+            buffer.fill(index as u8 + 1);
+            buffer.metadata_in(0, &[index as u8 + 101; 24]).expect("metadata");
+        }
+        for (index, buffer) in buffers.iter().enumerate() {
+            let (mut data, mut metadata) = (vec![0; 9000], [0; 24]);
+            buffer.copy_out(0, &mut data).expect("data");
+            buffer.metadata_out(0, &mut metadata).expect("metadata");
+            assert!(data.iter().all(|byte| *byte == index as u8 + 1));
+            assert!(metadata.iter().all(|byte| *byte == index as u8 + 101));
+            assert_contiguous(buffer, 9000);
+        }
+    }
+
+    #[test]
+    fn one_mapping_serves_a_whole_pool_and_goes_back_with_its_last_buffer() {
+        let fake = Arc::new(FakeTransport::default());
+        let transport: Arc<dyn Transport> = Arc::clone(&fake) as _;
+        let mut buffers = BufferPool { count: 64, bytes_each: 131072, page_bytes: 4096, metadata_bytes: 0 }
+            .allocate(&transport)
+            .expect("a pool");
+        assert_eq!(fake.mappings().len(), 1);
+        let last = buffers.pop();
+        drop(buffers);
+        assert_eq!(fake.mappings().len(), 1);
+        drop(last);
+        assert_eq!(fake.mappings().len(), 0);
+    }
+
+    #[test]
+    fn memory_that_may_still_be_written_is_leaked_and_counted() {
+        let transport: Arc<dyn Transport> = Arc::new(FakeTransport::never_quiet());
+        let before = leaked_bytes();
+        let memory = DmaMemory::new(transport, 8192).expect("memory");
+        let at = memory.pointer(0, 8192).expect("in range");
+        drop(memory);
+        assert!(leaked_bytes() >= before + 8192);
+        // SAFETY: leaked on purpose, so it is still mapped; this would fault otherwise.
+        assert_eq!(unsafe { at.read_volatile() }, 0);
+    }
+
+    #[test]
+    fn accesses_outside_are_refused() {
+        let mut buffers = pool(2, 4096, 4096, 0);
+        let buffer = &mut buffers[0];
+        assert!(matches!(buffer.copy_out(4090, &mut [0; 7]), Err(DmaError::OutOfRange { length: 4096, .. })));
+        assert!(buffer.copy_in(usize::MAX, &[0]).is_err());
+        assert!(buffer.metadata_in(0, &[0]).is_err());
+        assert_eq!(buffer.metadata_iova(), None);
+        assert_eq!(buffer.prp(0), None);
+        assert_eq!(buffer.prp(4097), None);
+        assert!(buffer.set_offset(4096).is_err());
+        assert!(buffer.set_offset(2).is_err());
+    }
+
+    #[test]
+    fn a_pool_of_nothing_is_refused() {
+        let transport: Arc<dyn Transport> = Arc::new(FakeTransport::default());
+        for pool in [
+            BufferPool { count: 0, bytes_each: 1, page_bytes: 4096, metadata_bytes: 0 },
+            BufferPool { count: 1, bytes_each: 0, page_bytes: 4096, metadata_bytes: 0 },
+            BufferPool { count: 1, bytes_each: 1, page_bytes: 4095, metadata_bytes: 0 },
+            BufferPool { count: 1, bytes_each: 1 << 32, page_bytes: 4096, metadata_bytes: 0 },
+            BufferPool { count: usize::MAX / 2, bytes_each: 8192, page_bytes: 4096, metadata_bytes: 0 },
+        ] {
+            assert!(matches!(pool.allocate(&transport), Err(DmaError::Shape { .. })), "{pool:?}");
+        }
+    }
+
+    #[test]
+    fn c21_large_transfers_are_right_at_every_edge_of_their_chain() {
+        let mut buffers = pool(2, 5 << 20, 4096, 0);
+        let buffer = &mut buffers[1];
+        for offset in [0, 4, 4092, 4096, 8196] {
+            buffer.set_offset(offset).expect("a multiple of 4");
+            for pages in [1, 2, 3, 511, 512, 513, 514, 1022, 1023, 1024, 1025] {
+                for extra in [0, 4, 512] {
+                    assert_contiguous(buffer, pages * 4096 + extra);
+                }
+            }
+            assert_contiguous(buffer, buffer.len());
+        }
+    }
+
+    #[test]
+    fn c19_prp_table() {
+        let mut buffers = pool(1, 0x5000, 0x1000, 0);
+        let buffer = &mut buffers[0];
+        assert_eq!(buffer.iova(), 0x100_0000);
+        let list: &[u64] = &[0x100_1000, 0x100_2000, 0x100_3000];
+        let none: &[u64] = &[];
+        for (offset, bytes, prp2, entries) in [
+            (0, 0x200, 0, none),
+            (0, 0x1000, 0, none),
+            (0, 0x1008, 0x100_1000, none),
+            (0, 0x2000, 0x100_1000, none),
+            (0, 0x2010, buffer.list_iova, &list[..2]),
+            (0, 0x3000, buffer.list_iova, &list[..2]),
+            (0, 0x3018, buffer.list_iova, &list[..3]),
+            (4, 0x200, 0, none),
+            (4, 0xffc, 0, none),
+            (4, 0x1000, 0x100_1000, none),
+            (4, 0x2010, buffer.list_iova, &list[..2]),
+        ] {
+            buffer.set_offset(offset).expect("a multiple of 4");
+            let pair = buffer.prp(bytes).expect("within the buffer");
+            assert_eq!(pair, PrpPair { prp1: 0x100_0000 + offset as u64, prp2 }, "{offset:#x}, {bytes:#x}");
+            for (index, entry) in entries.iter().enumerate() {
+                let place = (pair.prp2 - buffer.shared.memory.iova()) as usize + index * 8;
+                assert_eq!(buffer.shared.memory.read_at::<u64>(place).expect("a list entry").to_le(), *entry);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn c19_every_transfer_describes_its_bytes_in_order(
+            bytes_each in 1_usize..300_000,
+            page_shift in 12_u32..16,
+            offset in 0_usize..70_000,
+            length in 1_usize..300_000,
+        ) {
+            let mut buffers = pool(2, bytes_each, 1 << page_shift, 0);
+            let buffer = &mut buffers[1];
+            buffer.set_offset(offset.min(bytes_each - 1) & !3).expect("a multiple of 4");
+            assert_contiguous(buffer, length.min(buffer.len()));
+            buffer.set_offset(0).expect("0 is always possible");
+            assert_contiguous(buffer, buffer.len());
+        }
+    }
+}
