@@ -6,4 +6,12 @@
 #![deny(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::std_instead_of_core, clippy::alloc_instead_of_core))]
 
+pub mod command;
+pub mod completion;
+pub mod describe;
+pub mod identify;
+pub mod log;
+pub mod number;
 pub mod queue;
+pub mod register;
+pub mod status;
