@@ -8,7 +8,6 @@
 pub mod admin;
 pub mod io;
 
-
 /// A submission queue entry, as sixteen dwords in the order of the processor.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 #[repr(transparent)]
@@ -335,4 +334,3 @@ impl Direction {
         }
     }
 }
-
