@@ -8,6 +8,7 @@
 
 pub mod command;
 pub mod completion;
+pub mod data_pointer;
 pub mod describe;
 pub mod identify;
 pub mod log;

@@ -199,6 +199,9 @@ fn entries_of_different_shapes_do_not_leak_into_each_other() {
     }
 }
 
+/// What a device does wrong, and the fault that it is.
+type Lie = (DeviceFaultKind, fn(&mut Device, u16));
+
 /// One lie, told about a command of which there are two in flight.
 fn lie(tell: impl FnOnce(&mut Device, u16)) -> (Pair, DeviceFault) {
     let (mut pair, mut device) = setup(8, 5);
@@ -216,7 +219,6 @@ fn lie(tell: impl FnOnce(&mut Device, u16)) -> (Pair, DeviceFault) {
 #[test]
 fn each_lie_of_a_device_is_a_fault_of_its_kind_and_stops_the_queue() {
     let other_generation = |cid: u16| cid.wrapping_add(8);
-    type Lie = (DeviceFaultKind, fn(&mut Device, u16));
     let table: [Lie; 6] = [
         (DeviceFaultKind::WrongQueue, |device, cid| device.post(cid, 4, 2, 0)),
         (DeviceFaultKind::UnknownCommand, |device, _| device.post(7, 3, 2, 0)),
