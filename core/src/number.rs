@@ -7,6 +7,8 @@
 #![forbid(unsafe_code)]
 
 use ::core::fmt;
+use zerocopy::little_endian::{U16, U32};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Whatever fits in a bit field of a register, a command or a structure, and knows how many bits it needs.
 pub trait BitValue: Copy {
@@ -19,7 +21,9 @@ pub trait BitValue: Copy {
 }
 
 /// A 0's based number: the raw value 0 means one.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
+)]
 #[repr(transparent)]
 pub struct ZeroBased<T>(T);
 
@@ -29,6 +33,10 @@ pub type ZeroBasedU8 = ZeroBased<u8>;
 pub type ZeroBasedU16 = ZeroBased<u16>;
 /// A 32-bit 0's based number, 1 to 4,294,967,296.
 pub type ZeroBasedU32 = ZeroBased<u32>;
+/// A 16-bit 0's based number as it lies in a structure.
+pub type ZeroBasedLe16 = ZeroBased<U16>;
+/// A 32-bit 0's based number as it lies in a structure.
+pub type ZeroBasedLe32 = ZeroBased<U32>;
 
 macro_rules! number {
     ($raw:ident, $count:ident) => {
@@ -90,6 +98,43 @@ macro_rules! number {
 number!(u8, u16);
 number!(u16, u32);
 number!(u32, u64);
+
+macro_rules! wire_number {
+    ($le:ident, $raw:ident, $count:ident) => {
+        impl ZeroBased<$le> {
+            /// The value with these raw bits.
+            pub const fn from_bits(raw: $raw) -> Self {
+                Self($le::new(raw))
+            }
+
+            /// The raw bits, one less than the count.
+            pub const fn into_bits(self) -> $raw {
+                self.0.get()
+            }
+
+            /// The number of things meant, one more than the raw bits.
+            pub const fn count(self) -> $count {
+                self.0.get() as $count + 1
+            }
+
+            /// The field for `count` things, or `None` where `count` is 0 or does not fit.
+            pub const fn from_count(count: $count) -> Option<Self> {
+                match ZeroBased::<$raw>::from_count(count) {
+                    Some(value) => Some(Self($le::new(value.0))),
+                    None => None,
+                }
+            }
+        }
+
+        impl fmt::Debug for ZeroBased<$le> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&ZeroBased(self.0.get()), f)
+            }
+        }
+    };
+}
+wire_number!(U16, u16, u32);
+wire_number!(U32, u32, u64);
 
 impl BitValue for u64 {
     const WIDTH: u32 = 64;

@@ -224,16 +224,7 @@ macro_rules! codes {
             )+
         }
     ) => {
-        $(#[doc = $doc])+
-        #[derive(
-            Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash,
-            $crate::describe::__zerocopy::FromBytes,
-            $crate::describe::__zerocopy::IntoBytes,
-            $crate::describe::__zerocopy::Immutable,
-            $crate::describe::__zerocopy::KnownLayout,
-        )]
-        #[repr(transparent)]
-        pub struct $name($base);
+        $crate::codes!(@type [$($doc)+] $name $base);
 
         impl $name {
             $( $(#[doc = $cdoc])+ pub const $code: Self = Self($value); )+
@@ -287,5 +278,23 @@ macro_rules! codes {
                 ::core::fmt::Display::fmt(self, f)
             }
         }
+    };    (@type [$($doc:literal)+] $name:ident u8) => {
+        $(#[doc = $doc])+
+        #[derive(
+            Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash,
+            $crate::describe::__zerocopy::FromBytes,
+            $crate::describe::__zerocopy::IntoBytes,
+            $crate::describe::__zerocopy::Immutable,
+            $crate::describe::__zerocopy::KnownLayout,
+            $crate::describe::__zerocopy::Unaligned,
+        )]
+        #[repr(transparent)]
+        pub struct $name(u8);
+    };
+    (@type [$($doc:literal)+] $name:ident $base:ident) => {
+        $(#[doc = $doc])+
+        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(transparent)]
+        pub struct $name($base);
     };
 }

@@ -232,6 +232,10 @@ wire!(
     zerocopy::little_endian::U128
 );
 
+impl<T: Wire> Wire for crate::number::ZeroBased<T> {
+    const ELEMENT: usize = T::ELEMENT;
+}
+
 impl<T: Wire, const N: usize> Wire for [T; N] {
     const ELEMENT: usize = T::ELEMENT;
 }

@@ -1,118 +1,16 @@
 //! Identify Controller: who the controller is and what it can do.
 #![forbid(unsafe_code)]
 
+use super::controller_bits::{
+    Anacap, Apsta, Bpcap, Cdfs, Cmic, ControllerType, Crcap, Ctratt, Dsto, EntrySize, Fcatt, Fna, Frmw, Fuses, Hctma,
+    Kpioc, Lpa, Mec, Nvmsr, Nwpc, Oacs, Oaes, Ofcs, Oncs, Plsi, Rpmbs, Rrls, Sanicap, Sgls, Tmpthha, Trattr,
+    VendorCommands, Vwc, Vwci,
+};
 use super::power::PowerState;
+use crate::number::{ZeroBasedLe16, ZeroBasedU8};
 use crate::register::Version;
-use crate::{bits, structure};
-use zerocopy::little_endian::{U16, U32, U128};
-
-bits! {
-    /// OACS, Optional Admin Command Support.
-    pub struct Oacs(u16 as U16) {
-        /// Security Send and Security Receive.
-        0:1 security: bool = FLAG, "Security Send and Receive";
-        /// Format NVM.
-        1:1 format_nvm: bool = FLAG, "Format NVM";
-        /// Firmware Commit and Firmware Image Download.
-        2:1 firmware: bool = FLAG, "Firmware Commit and Download";
-        /// Namespace Management and Attachment.
-        3:1 namespace_management: bool = FLAG, "Namespace Management and Attachment";
-        /// Device Self-test.
-        4:1 self_test: bool = FLAG, "Device Self-test";
-        /// Directives.
-        5:1 directives: bool = FLAG, "Directives";
-        /// NVMe-MI Send and Receive.
-        6:1 mi: bool = FLAG, "NVMe-MI Send and Receive";
-        /// Virtualization Management.
-        7:1 virtualization: bool = FLAG, "Virtualization Management";
-        /// Doorbell Buffer Config.
-        8:1 doorbell_buffer: bool = FLAG, "Doorbell Buffer Config";
-        /// Get LBA Status.
-        9:1 get_lba_status: bool = FLAG, "Get LBA Status";
-        /// Command and feature lockdown.
-        10:1 lockdown: bool = FLAG, "Command and Feature Lockdown";
-        /// Host managed live migration.
-        11:1 live_migration: bool = FLAG, "Host Managed Live Migration";
-        /// Reserved.
-        12:4 __: u8 = RESERVED, "Reserved";
-    }
-}
-
-bits! {
-    /// FRMW, Firmware Updates.
-    pub struct Frmw(u8 as u8) {
-        /// Slot 1 is read only.
-        0:1 slot_1_read_only: bool = FLAG, "First Firmware Slot Read Only";
-        /// Number of slots, 1 to 7.
-        1:3 slots: u8 = COUNT.zero("not reported"), "Number of Firmware Slots";
-        /// New firmware is activated without a reset.
-        4:1 activate_without_reset: bool = FLAG, "Firmware Activation Without Reset";
-        /// Overlapping ranges in a firmware image are found.
-        5:1 overlap_detection: bool = FLAG, "Support Multiple Update Detection";
-        /// Reserved.
-        6:2 __: u8 = RESERVED, "Reserved";
-    }
-}
-
-bits! {
-    /// LPA, Log Page Attributes.
-    pub struct Lpa(u8 as u8) {
-        /// The SMART log is kept for each namespace.
-        0:1 smart_per_namespace: bool = FLAG, "SMART per Namespace";
-        /// Commands Supported and Effects log.
-        1:1 effects: bool = FLAG, "Commands Supported and Effects Log";
-        /// Get Log Page takes a 32-bit length and an offset.
-        2:1 extended_data: bool = FLAG, "Extended Data for Get Log Page";
-        /// Telemetry logs.
-        3:1 telemetry: bool = FLAG, "Telemetry Logs";
-        /// Persistent event log.
-        4:1 persistent_event: bool = FLAG, "Persistent Event Log";
-        /// Supported log pages and feature identifier effects logs.
-        5:1 supported_pages: bool = FLAG, "Supported Log Pages Log";
-        /// Telemetry data area 4.
-        6:1 telemetry_area_4: bool = FLAG, "Telemetry Data Area 4";
-        /// Reserved.
-        7:1 __: u8 = RESERVED, "Reserved";
-    }
-}
-
-bits! {
-    /// ONCS, Optional NVM Command Support.
-    pub struct Oncs(u16 as U16) {
-        /// Compare.
-        0:1 compare: bool = FLAG, "Compare";
-        /// Write Uncorrectable.
-        1:1 write_uncorrectable: bool = FLAG, "Write Uncorrectable";
-        /// Dataset Management.
-        2:1 dataset_management: bool = FLAG, "Dataset Management";
-        /// Write Zeroes.
-        3:1 write_zeroes: bool = FLAG, "Write Zeroes";
-        /// Save and Select in Set and Get Features.
-        4:1 save_select: bool = FLAG, "Save and Select Features";
-        /// Reservations.
-        5:1 reservations: bool = FLAG, "Reservations";
-        /// The Timestamp feature.
-        6:1 timestamp: bool = FLAG, "Timestamp";
-        /// Verify.
-        7:1 verify: bool = FLAG, "Verify";
-        /// Copy.
-        8:1 copy: bool = FLAG, "Copy";
-        /// Reserved.
-        9:7 __: u8 = RESERVED, "Reserved";
-    }
-}
-
-bits! {
-    /// VWC, Volatile Write Cache.
-    pub struct VolatileWriteCache(u8 as u8) {
-        /// There is a volatile write cache.
-        0:1 present: bool = FLAG, "Volatile Write Cache Present";
-        /// How Flush treats the namespace FFFFFFFFh.
-        1:2 flush_all: u8 = HEX, "Flush Behavior";
-        /// Reserved.
-        3:5 __: u8 = RESERVED, "Reserved";
-    }
-}
+use crate::structure;
+use zerocopy::little_endian::{U16, U32, U64, U128};
 
 structure! {
     /// Identify Controller, CNS 01h. NVM Express Base Specification, "Identify Controller Data Structure".
@@ -132,7 +30,7 @@ structure! {
         /// The vendor's OUI, least significant byte first.
         73 ieee: [u8; 3] = DIGITS, "IEEE OUI Identifier";
         /// Sharing and paths.
-        76 cmic: u8 = HEX, "Controller Multi-Path I/O and Namespace Sharing Capabilities";
+        76 cmic: Cmic = bits(Cmic::PARTS), "Controller Multi-Path I/O and Namespace Sharing Capabilities";
         /// Largest transfer, 2^MDTS pages of CAP.MPSMIN; 0 for no limit.
         77 mdts: u8 = power_of_two(1, "pages").zero("no limit"), "Maximum Data Transfer Size";
         /// The controller in the subsystem.
@@ -144,13 +42,13 @@ structure! {
         /// Entry to D3 in microseconds.
         88 rtd3e: U32 = amount(1, "us").zero("not reported"), "RTD3 Entry Latency";
         /// Asynchronous events.
-        92 oaes: U32 = HEX, "Optional Asynchronous Events Supported";
+        92 oaes: Oaes = bits(Oaes::PARTS), "Optional Asynchronous Events Supported";
         /// Attributes.
-        96 ctratt: U32 = HEX, "Controller Attributes";
+        96 ctratt: Ctratt = bits(Ctratt::PARTS), "Controller Attributes";
         /// Read recovery levels.
-        100 rrls: U16 = HEX, "Read Recovery Levels Supported";
+        100 rrls: Rrls = bits(Rrls::PARTS), "Read Recovery Levels Supported";
         /// Boot partitions.
-        102 bpcap: u8 = HEX, "Boot Partition Capabilities";
+        102 bpcap: Bpcap = bits(Bpcap::PARTS), "Boot Partition Capabilities";
         /// Reserved.
         103 reserved_103: u8 = RESERVED, "Reserved";
         /// Subsystem shutdown in microseconds.
@@ -158,9 +56,9 @@ structure! {
         /// Reserved.
         108 reserved_108: [u8; 2] = RESERVED, "Reserved";
         /// Power loss signaling.
-        110 plsi: u8 = HEX, "Power Loss Signaling Information";
+        110 plsi: Plsi = bits(Plsi::PARTS), "Power Loss Signaling Information";
         /// Kind of controller.
-        111 cntrltype: u8 = COUNT.zero("not reported"), "Controller Type";
+        111 cntrltype: ControllerType = choice(ControllerType::MEANINGS), "Controller Type";
         /// Globally unique.
         112 fguid: [u8; 16] = DIGITS.zero("not reported"), "FRU Globally Unique Identifier";
         /// Delay before a retry, in units of 100 ms.
@@ -170,33 +68,39 @@ structure! {
         /// Delay before a retry, in units of 100 ms.
         132 crdt3: U16 = amount(100, "ms"), "Command Retry Delay Time 3";
         /// Reachability.
-        134 crcap: u8 = HEX, "Controller Reachability Capabilities";
+        134 crcap: Crcap = bits(Crcap::PARTS), "Controller Reachability Capabilities";
+        /// Uniquifier that tells instances of the controller apart.
+        135 ciu: u8 = HEX, "Controller Instance Uniquifier";
+        /// Random number of this instance of the controller.
+        136 cirn: U64 = HEX, "Controller Instance Random Number";
         /// Reserved.
-        135 reserved_135: [u8; 118] = RESERVED, "Reserved";
+        144 reserved_144: [u8; 96] = RESERVED, "Reserved";
+        /// Reserved for the NVMe Management Interface.
+        240 reserved_240: [u8; 13] = RESERVED, "Reserved";
         /// Where the subsystem sits.
-        253 nvmsr: u8 = HEX, "NVM Subsystem Report";
+        253 nvmsr: Nvmsr = bits(Nvmsr::PARTS), "NVM Subsystem Report";
         /// VPD writes that remain.
-        254 vwci: u8 = HEX, "VPD Write Cycle Information";
+        254 vwci: Vwci = bits(Vwci::PARTS), "VPD Write Cycle Information";
         /// Management endpoints.
-        255 mec: u8 = HEX, "Management Endpoint Capabilities";
+        255 mec: Mec = bits(Mec::PARTS), "Management Endpoint Capabilities";
         /// Optional admin commands.
         256 oacs: Oacs = bits(Oacs::PARTS), "Optional Admin Command Support";
         /// Aborts at a time, 0's based.
-        258 acl: u8 = ZERO_BASED, "Abort Command Limit";
+        258 acl: ZeroBasedU8 = ZERO_BASED, "Abort Command Limit";
         /// Asynchronous event requests at a time, 0's based.
-        259 aerl: u8 = ZERO_BASED, "Asynchronous Event Request Limit";
+        259 aerl: ZeroBasedU8 = ZERO_BASED, "Asynchronous Event Request Limit";
         /// Firmware slots.
         260 frmw: Frmw = bits(Frmw::PARTS), "Firmware Updates";
         /// Log pages.
         261 lpa: Lpa = bits(Lpa::PARTS), "Log Page Attributes";
         /// Entries of the error log, 0's based.
-        262 elpe: u8 = ZERO_BASED, "Error Log Page Entries";
+        262 elpe: ZeroBasedU8 = ZERO_BASED, "Error Log Page Entries";
         /// Power states, 0's based.
-        263 npss: u8 = ZERO_BASED, "Number of Power States Support";
+        263 npss: ZeroBasedU8 = ZERO_BASED, "Number of Power States Support";
         /// Format of vendor specific admin commands.
-        264 avscc: u8 = HEX, "Admin Vendor Specific Command Configuration";
+        264 avscc: VendorCommands = bits(VendorCommands::PARTS), "Admin Vendor Specific Command Configuration";
         /// Autonomous power state transitions.
-        265 apsta: u8 = HEX, "Autonomous Power State Transition Attributes";
+        265 apsta: Apsta = bits(Apsta::PARTS), "Autonomous Power State Transition Attributes";
         /// Over this temperature the drive warns.
         266 wctemp: U16 = KELVIN, "Warning Composite Temperature Threshold";
         /// Over this temperature the drive may stop or shut down.
@@ -212,23 +116,23 @@ structure! {
         /// Capacity that no namespace has taken.
         296 unvmcap: U128 = amount(1, "bytes"), "Unallocated NVM Capacity";
         /// Replay protected memory.
-        312 rpmbs: U32 = HEX, "Replay Protected Memory Block Support";
+        312 rpmbs: Rpmbs = bits(Rpmbs::PARTS), "Replay Protected Memory Block Support";
         /// Time of an extended self-test in minutes.
         316 edstt: U16 = amount(1, "min"), "Extended Device Self-test Time";
         /// Self-test options.
-        318 dsto: u8 = HEX, "Device Self-test Options";
+        318 dsto: Dsto = bits(Dsto::PARTS), "Device Self-test Options";
         /// Granularity of firmware download, in units of 4 KiB.
         319 fwug: u8 = amount(4096, "bytes").zero("not reported").ones("no restriction"), "Firmware Update Granularity";
         /// Granularity of keep alive, in units of 100 ms.
         320 kas: U16 = amount(100, "ms").zero("not supported"), "Keep Alive Support";
         /// Host controlled thermal management.
-        322 hctma: U16 = HEX, "Host Controlled Thermal Management Attributes";
+        322 hctma: Hctma = bits(Hctma::PARTS), "Host Controlled Thermal Management Attributes";
         /// Lowest temperature that the host may ask for.
         324 mntmt: U16 = KELVIN, "Minimum Thermal Management Temperature";
         /// Highest temperature that the host may ask for.
         326 mxtmt: U16 = KELVIN, "Maximum Thermal Management Temperature";
         /// Sanitize.
-        328 sanicap: U32 = HEX, "Sanitize Capabilities";
+        328 sanicap: Sanicap = bits(Sanicap::PARTS), "Sanitize Capabilities";
         /// Smallest descriptor of the host memory buffer, in units of 4 KiB.
         332 hmminds: U32 = amount(4096, "bytes"), "Host Memory Buffer Minimum Descriptor Entry Size";
         /// Most descriptors of the host memory buffer.
@@ -240,7 +144,7 @@ structure! {
         /// Longest ANA transition in seconds.
         342 anatt: u8 = amount(1, "s"), "ANA Transition Time";
         /// Asymmetric namespace access.
-        343 anacap: u8 = HEX, "Asymmetric Namespace Access Capabilities";
+        343 anacap: Anacap = bits(Anacap::PARTS), "Asymmetric Namespace Access Capabilities";
         /// Largest ANA group.
         344 anagrpmax: U32 = COUNT, "ANA Group Identifier Maximum";
         /// ANA groups.
@@ -250,7 +154,7 @@ structure! {
         /// The domain of the controller.
         356 domainid: U16 = COUNT, "Domain Identifier";
         /// Key per I/O.
-        358 kpioc: u8 = HEX, "Key Per I/O Capabilities";
+        358 kpioc: Kpioc = bits(Kpioc::PARTS), "Key Per I/O Capabilities";
         /// Reserved.
         359 reserved_359: u8 = RESERVED, "Reserved";
         /// Longest firmware activation without reset, in units of 100 ms.
@@ -260,17 +164,25 @@ structure! {
         /// Largest endurance group in bytes.
         368 megcap: U128 = amount(1, "bytes").zero("not reported"), "Max Endurance Group Capacity";
         /// Temperature threshold hysteresis.
-        384 tmpthha: u8 = HEX, "Temperature Threshold Hysteresis Attributes";
+        384 tmpthha: Tmpthha = bits(Tmpthha::PARTS), "Temperature Threshold Hysteresis Attributes";
         /// Reserved.
         385 reserved_385: u8 = RESERVED, "Reserved";
         /// Time for commands to be quiet after communication is lost, in milliseconds.
         386 cqt: U16 = amount(1, "ms").zero("not reported"), "Command Quiesce Time";
+        /// Configurable device personality attributes.
+        388 cdpa: U16 = HEX, "Configurable Device Personality Attributes";
+        /// Largest unlimited power of the subsystem, in the unit that the power limit uses.
+        390 mup: U16 = COUNT.zero("not reported"), "Maximum Unlimited Power";
+        /// How often interval power is sampled: value (bits 7:0) and scale (bits 15:8).
+        392 ipmsr: U16 = HEX, "Interval Power Measurement Sample Rate";
+        /// Longest time of a measurement that stops by itself.
+        394 msmt: U16 = COUNT.zero("no limit"), "Maximum Stop Measurement Time";
         /// Reserved.
-        388 reserved_388: [u8; 124] = RESERVED, "Reserved";
+        396 reserved_396: [u8; 116] = RESERVED, "Reserved";
         /// Submission queue entry size: required (bits 3:0) and maximum (bits 7:4), 2^n bytes.
-        512 sqes: u8 = HEX, "Submission Queue Entry Size";
+        512 sqes: EntrySize = bits(EntrySize::PARTS), "Submission Queue Entry Size";
         /// Completion queue entry size: required (bits 3:0) and maximum (bits 7:4), 2^n bytes.
-        513 cqes: u8 = HEX, "Completion Queue Entry Size";
+        513 cqes: EntrySize = bits(EntrySize::PARTS), "Completion Queue Entry Size";
         /// Commands that the controller processes at a time on one queue.
         514 maxcmd: U16 = COUNT.zero("not reported"), "Maximum Outstanding Commands";
         /// Largest namespace identifier.
@@ -278,25 +190,25 @@ structure! {
         /// Optional I/O commands.
         520 oncs: Oncs = bits(Oncs::PARTS), "Optional NVM Command Support";
         /// Fused operations.
-        522 fuses: U16 = HEX, "Fused Operation Support";
+        522 fuses: Fuses = bits(Fuses::PARTS), "Fused Operation Support";
         /// What Format NVM touches.
-        524 fna: u8 = HEX, "Format NVM Attributes";
+        524 fna: Fna = bits(Fna::PARTS), "Format NVM Attributes";
         /// Volatile write cache.
-        525 vwc: VolatileWriteCache = bits(VolatileWriteCache::PARTS), "Volatile Write Cache";
+        525 vwc: Vwc = bits(Vwc::PARTS), "Volatile Write Cache";
         /// Blocks written atomically in normal operation, 0's based.
-        526 awun: U16 = ZERO_BASED, "Atomic Write Unit Normal";
+        526 awun: ZeroBasedLe16 = ZERO_BASED, "Atomic Write Unit Normal";
         /// Blocks written atomically at power fail, 0's based.
-        528 awupf: U16 = ZERO_BASED, "Atomic Write Unit Power Fail";
+        528 awupf: ZeroBasedLe16 = ZERO_BASED, "Atomic Write Unit Power Fail";
         /// Format of vendor specific I/O commands.
-        530 icsvscc: u8 = HEX, "I/O Command Set Vendor Specific Command Configuration";
+        530 icsvscc: VendorCommands = bits(VendorCommands::PARTS), "I/O Command Set Vendor Specific Command Configuration";
         /// Namespace write protection.
-        531 nwpc: u8 = HEX, "Namespace Write Protection Capabilities";
+        531 nwpc: Nwpc = bits(Nwpc::PARTS), "Namespace Write Protection Capabilities";
         /// Blocks compared and written atomically, 0's based.
-        532 acwu: U16 = ZERO_BASED, "Atomic Compare and Write Unit";
+        532 acwu: ZeroBasedLe16 = ZERO_BASED, "Atomic Compare and Write Unit";
         /// Copy formats.
-        534 cdfs: U16 = HEX, "Copy Descriptor Formats Supported";
+        534 cdfs: Cdfs = bits(Cdfs::PARTS), "Copy Descriptor Formats Supported";
         /// Scatter gather lists.
-        536 sgls: U32 = HEX, "SGL Support";
+        536 sgls: Sgls = bits(Sgls::PARTS), "SGL Support";
         /// Most namespaces that may be allowed.
         540 mnan: U32 = COUNT, "Maximum Number of Allowed Namespaces";
         /// Most domains and namespaces attached.
@@ -318,7 +230,7 @@ structure! {
         /// Largest memory range tracking granularity.
         575 maxmrtg: u8 = COUNT, "Maximum Memory Range Tracking Granularity";
         /// Tracking attributes.
-        576 trattr: u8 = HEX, "Tracking Attributes";
+        576 trattr: Trattr = bits(Trattr::PARTS), "Tracking Attributes";
         /// Reserved.
         577 reserved_577: u8 = RESERVED, "Reserved";
         /// Maximum controller user data migration queues.
@@ -344,15 +256,17 @@ structure! {
         /// Fabrics: where data begins in a capsule, in units of 16 bytes.
         1800 icdoff: U16 = amount(16, "bytes"), "In Capsule Data Offset";
         /// Fabrics: attributes.
-        1802 fcatt: u8 = HEX, "Fabrics Controller Attributes";
+        1802 fcatt: Fcatt = bits(Fcatt::PARTS), "Fabrics Controller Attributes";
         /// Fabrics: most data blocks in an SGL.
         1803 msdbd: u8 = COUNT, "Maximum SGL Data Block Descriptors";
         /// Fabrics: optional commands.
-        1804 ofcs: U16 = HEX, "Optional Fabrics Commands Support";
+        1804 ofcs: Ofcs = bits(Ofcs::PARTS), "Optional Fabrics Commands Support";
         /// Discovery controller type.
         1806 dctype: u8 = COUNT, "Discovery Controller Type";
+        /// Most cross-controller resets at a time.
+        1807 ccrl: u8 = COUNT, "Cross-Controller Reset Limit";
         /// Reserved.
-        1807 reserved_1807: [u8; 241] = RESERVED, "Reserved";
+        1808 reserved_1808: [u8; 240] = RESERVED, "Reserved";
         /// The power states.
         2048 psd: [PowerState; 32] = nested(&PowerState::DESCRIPTOR), "Power State Descriptor";
         /// The vendor's own.

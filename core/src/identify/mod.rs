@@ -2,13 +2,17 @@
 #![forbid(unsafe_code)]
 
 mod controller;
+mod controller_bits;
 mod list;
 mod namespace;
+mod namespace_bits;
 mod power;
-pub use controller::{Controller, Frmw, Lpa, Oacs, Oncs, VolatileWriteCache};
+pub use controller::Controller;
+pub use controller_bits::*;
 pub use list::ActiveNamespaceList;
-pub use namespace::{FormattedLbaSize, LbaFormat, Namespace};
-pub use power::{PowerState, PowerStateFlags};
+pub use namespace::{LbaFormat, Namespace};
+pub use namespace_bits::*;
+pub use power::*;
 
 /// Size of every structure that Identify returns, in bytes.
 pub const SIZE: usize = 4096;

@@ -1,22 +1,12 @@
 //! Identify Namespace of the NVM command set: how large the namespace is and how its blocks are made.
 #![forbid(unsafe_code)]
 
-use crate::{bits, structure};
+use super::namespace_bits::{
+    Dlfeat, Dpc, Dps, FormattedLbaSize, Fpi, Kpios, LbaFormatPerformance, Mc, Nmic, Nsattr, Nsfeat, Rescap,
+};
+use crate::number::{ZeroBasedLe16, ZeroBasedU8};
+use crate::structure;
 use zerocopy::little_endian::{U16, U32, U64, U128};
-
-bits! {
-    /// FLBAS, the format in use.
-    pub struct FormattedLbaSize(u8 as u8) {
-        /// Lower four bits of the format index.
-        0:4 index_low: u8 = COUNT, "Format Index (lower)";
-        /// Metadata is transferred at the end of the data, not in a buffer of its own.
-        4:1 extended: bool = FLAG, "Metadata Extended LBA";
-        /// Upper two bits of the format index; only valid where more than 16 formats are offered.
-        5:2 index_high: u8 = COUNT, "Format Index (upper)";
-        /// Reserved.
-        7:1 __: u8 = RESERVED, "Reserved";
-    }
-}
 
 structure! {
     /// LBA Format. NVM Express NVM Command Set Specification, "LBA Format Data Structure".
@@ -25,8 +15,8 @@ structure! {
         0 ms: U16 = amount(1, "bytes"), "Metadata Size";
         /// Data of a logical block, 2^LBADS bytes; 0 where the format is not available.
         2 lbads: u8 = power_of_two(1, "bytes").zero("not available"), "LBA Data Size";
-        /// Relative performance, 0 is the best.
-        3 rp: u8 = COUNT, "Relative Performance";
+        /// How fast the format is against the others.
+        3 performance: LbaFormatPerformance = bits(LbaFormatPerformance::PARTS), "Relative Performance";
     }
 }
 
@@ -40,59 +30,59 @@ structure! {
         /// Logical blocks that are allocated.
         16 nuse: U64 = COUNT, "Namespace Utilization";
         /// Features.
-        24 nsfeat: u8 = HEX, "Namespace Features";
+        24 nsfeat: Nsfeat = bits(Nsfeat::PARTS), "Namespace Features";
         /// Number of LBA formats, 0's based.
-        25 nlbaf: u8 = ZERO_BASED, "Number of LBA Formats";
+        25 nlbaf: ZeroBasedU8 = ZERO_BASED, "Number of LBA Formats";
         /// The LBA format in use.
         26 flbas: FormattedLbaSize = bits(FormattedLbaSize::PARTS), "Formatted LBA Size";
         /// How metadata may be transferred.
-        27 mc: u8 = HEX, "Metadata Capabilities";
+        27 mc: Mc = bits(Mc::PARTS), "Metadata Capabilities";
         /// Protection that may be chosen.
-        28 dpc: u8 = HEX, "End-to-end Data Protection Capabilities";
+        28 dpc: Dpc = bits(Dpc::PARTS), "End-to-end Data Protection Capabilities";
         /// Protection in use.
-        29 dps: u8 = HEX, "End-to-end Data Protection Type Settings";
+        29 dps: Dps = bits(Dps::PARTS), "End-to-end Data Protection Type Settings";
         /// Sharing and paths.
-        30 nmic: u8 = HEX, "Namespace Multi-path I/O and Namespace Sharing Capabilities";
+        30 nmic: Nmic = bits(Nmic::PARTS), "Namespace Multi-path I/O and Namespace Sharing Capabilities";
         /// Kinds of reservation.
-        31 rescap: u8 = HEX, "Reservation Capabilities";
+        31 rescap: Rescap = bits(Rescap::PARTS), "Reservation Capabilities";
         /// Progress of a format.
-        32 fpi: u8 = HEX, "Format Progress Indicator";
+        32 fpi: Fpi = bits(Fpi::PARTS), "Format Progress Indicator";
         /// What deallocated blocks read as.
-        33 dlfeat: u8 = HEX, "Deallocate Logical Block Features";
+        33 dlfeat: Dlfeat = bits(Dlfeat::PARTS), "Deallocate Logical Block Features";
         /// Blocks written atomically in normal operation, 0's based.
-        34 nawun: U16 = ZERO_BASED, "Namespace Atomic Write Unit Normal";
+        34 nawun: ZeroBasedLe16 = ZERO_BASED, "Namespace Atomic Write Unit Normal";
         /// Blocks written atomically at power fail, 0's based.
-        36 nawupf: U16 = ZERO_BASED, "Namespace Atomic Write Unit Power Fail";
+        36 nawupf: ZeroBasedLe16 = ZERO_BASED, "Namespace Atomic Write Unit Power Fail";
         /// Blocks compared and written atomically, 0's based.
-        38 nacwu: U16 = ZERO_BASED, "Namespace Atomic Compare and Write Unit";
+        38 nacwu: ZeroBasedLe16 = ZERO_BASED, "Namespace Atomic Compare and Write Unit";
         /// Atomic boundary size in normal operation, 0's based.
-        40 nabsn: U16 = ZERO_BASED, "Namespace Atomic Boundary Size Normal";
+        40 nabsn: ZeroBasedLe16 = ZERO_BASED, "Namespace Atomic Boundary Size Normal";
         /// First block of the first atomic boundary.
         42 nabo: U16 = COUNT, "Namespace Atomic Boundary Offset";
         /// Atomic boundary size at power fail, 0's based.
-        44 nabspf: U16 = ZERO_BASED, "Namespace Atomic Boundary Size Power Fail";
+        44 nabspf: ZeroBasedLe16 = ZERO_BASED, "Namespace Atomic Boundary Size Power Fail";
         /// Reads and writes should not cross multiples of this many blocks.
         46 noiob: U16 = COUNT.zero("not reported"), "Namespace Optimal I/O Boundary";
         /// Bytes of media that the namespace takes.
         48 nvmcap: U128 = amount(1, "bytes"), "NVM Capacity";
         /// Smallest write that is written well, 0's based.
-        64 npwg: U16 = ZERO_BASED, "Namespace Preferred Write Granularity";
+        64 npwg: ZeroBasedLe16 = ZERO_BASED, "Namespace Preferred Write Granularity";
         /// Alignment for such writes, 0's based.
-        66 npwa: U16 = ZERO_BASED, "Namespace Preferred Write Alignment";
+        66 npwa: ZeroBasedLe16 = ZERO_BASED, "Namespace Preferred Write Alignment";
         /// Granularity for deallocation, 0's based.
-        68 npdg: U16 = ZERO_BASED, "Namespace Preferred Deallocate Granularity";
+        68 npdg: ZeroBasedLe16 = ZERO_BASED, "Namespace Preferred Deallocate Granularity";
         /// Alignment for deallocation, 0's based.
-        70 npda: U16 = ZERO_BASED, "Namespace Preferred Deallocate Alignment";
+        70 npda: ZeroBasedLe16 = ZERO_BASED, "Namespace Preferred Deallocate Alignment";
         /// Write size that is best, 0's based.
-        72 nows: U16 = ZERO_BASED, "Namespace Optimal Write Size";
+        72 nows: ZeroBasedLe16 = ZERO_BASED, "Namespace Optimal Write Size";
         /// Most blocks in one source range of a copy.
         74 mssrl: U16 = COUNT, "Maximum Single Source Range Length";
         /// Most blocks in one copy.
         76 mcl: U32 = COUNT, "Maximum Copy Length";
         /// Most source ranges in one copy, 0's based.
-        80 msrc: u8 = ZERO_BASED, "Maximum Source Range Count";
+        80 msrc: ZeroBasedU8 = ZERO_BASED, "Maximum Source Range Count";
         /// Key per I/O.
-        81 kpios: u8 = HEX, "Key Per I/O Status";
+        81 kpios: Kpios = bits(Kpios::PARTS), "Key Per I/O Status";
         /// LBA formats beyond `nlbaf` that have unique attributes.
         82 nulbaf: u8 = COUNT, "Number of Unique Attribute LBA Formats";
         /// Reserved.
@@ -106,7 +96,7 @@ structure! {
         /// Reserved.
         96 reserved_96: [u8; 3] = RESERVED, "Reserved";
         /// Attributes: write protection.
-        99 nsattr: u8 = HEX, "Namespace Attributes";
+        99 nsattr: Nsattr = bits(Nsattr::PARTS), "Namespace Attributes";
         /// The NVM set of the namespace.
         100 nvmsetid: U16 = COUNT, "NVM Set Identifier";
         /// The endurance group of the namespace.
@@ -126,7 +116,7 @@ impl Namespace {
     /// Index of the LBA format in use. The upper two bits count only where more than 16 formats are offered.
     pub const fn format_index(&self) -> u8 {
         let low = self.flbas.index_low();
-        if self.nlbaf as u16 + self.nulbaf as u16 > 15 { low | self.flbas.index_high() << 4 } else { low }
+        if self.nlbaf.into_bits() as u16 + self.nulbaf as u16 > 15 { low | self.flbas.index_high() << 4 } else { low }
     }
 
     /// The LBA format in use.

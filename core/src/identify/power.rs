@@ -1,18 +1,126 @@
 //! Power states: how much a controller draws and how slow it then is.
 #![forbid(unsafe_code)]
 
-use crate::{bits, structure};
+use crate::{bits, codes, structure};
 use zerocopy::little_endian::{U16, U32};
 
 bits! {
     /// Flags of a power state.
     pub struct PowerStateFlags(u8 as u8) {
         /// Maximum power is in units of 0.0001 W rather than 0.01 W.
-        0:1 mxps: bool = FLAG, "Max Power Scale";
+        0:1 mxps: bool = FLAG, "maximum power in 0.0001 W";
         /// No I/O is processed in this state.
-        1:1 nops: bool = FLAG, "Non-Operational State";
+        1:1 nops: bool = FLAG, "non-operational";
         /// Reserved.
-        2:6 __: u8 = RESERVED, "Reserved";
+        2:6 __: u8 = RESERVED, "reserved";
+    }
+}
+
+codes! {
+    /// The unit of a power value.
+    pub struct PowerScale(u8, 2) {
+        /// The power is not reported.
+        0 NOT_REPORTED "not reported";
+        /// 0.0001 W.
+        1 W_0001 "0.0001 W";
+        /// 0.01 W.
+        2 W_01 "0.01 W";
+    }
+}
+
+codes! {
+    /// APW, the workload under which active power was measured.
+    pub struct PowerWorkload(u8, 3) {
+        /// None.
+        0 NONE "no workload";
+        /// Workload 1: 4 KiB random writes, mostly idle.
+        1 WORKLOAD_1 "workload 1";
+        /// Workload 2: 128 KiB sequential writes.
+        2 WORKLOAD_2 "workload 2";
+    }
+}
+
+codes! {
+    /// The unit of a time value of power loss signaling.
+    pub struct TimeScale(u8, 4) {
+        /// 1 microsecond.
+        0 US_1 "1 us";
+        /// 10 microseconds.
+        1 US_10 "10 us";
+        /// 100 microseconds.
+        2 US_100 "100 us";
+        /// 1 millisecond.
+        3 MS_1 "1 ms";
+        /// 10 milliseconds.
+        4 MS_10 "10 ms";
+        /// 100 milliseconds.
+        5 MS_100 "100 ms";
+        /// 1 second.
+        6 S_1 "1 s";
+        /// 10 seconds.
+        7 S_10 "10 s";
+        /// 100 seconds.
+        8 S_100 "100 s";
+        /// 1,000 seconds.
+        9 S_1000 "1,000 s";
+        /// 10,000 seconds.
+        10 S_10000 "10,000 s";
+        /// 100,000 seconds.
+        11 S_100000 "100,000 s";
+        /// 1,000,000 seconds.
+        12 S_1000000 "1,000,000 s";
+    }
+}
+
+bits! {
+    /// Scale of the idle power.
+    pub struct IdlePowerScale(u8 as u8) {
+        /// Reserved.
+        0:6 __: u8 = RESERVED, "reserved";
+        /// Unit of the idle power.
+        6:2 ips: PowerScale = choice(PowerScale::MEANINGS), "idle power scale";
+    }
+}
+
+bits! {
+    /// Workload and scale of the active power.
+    pub struct ActivePowerScale(u8 as u8) {
+        /// The workload.
+        0:3 apw: PowerWorkload = choice(PowerWorkload::MEANINGS), "active power workload";
+        /// Reserved.
+        3:3 __: u8 = RESERVED, "reserved";
+        /// Unit of the active power.
+        6:2 aps: PowerScale = choice(PowerScale::MEANINGS), "active power scale";
+    }
+}
+
+bits! {
+    /// Scales of emergency power fail recovery time and forced quiescence vault time.
+    pub struct PowerLossScales(u8 as u8) {
+        /// Unit of the emergency power fail recovery time.
+        0:4 epfrts: TimeScale = choice(TimeScale::MEANINGS), "emergency power fail recovery time scale";
+        /// Unit of the forced quiescence vault time.
+        4:4 fqvts: TimeScale = choice(TimeScale::MEANINGS), "forced quiescence vault time scale";
+    }
+}
+
+bits! {
+    /// Scale of the emergency power fail vault time.
+    pub struct VaultScale(u8 as u8) {
+        /// Unit of the emergency power fail vault time.
+        0:4 epfvts: TimeScale = choice(TimeScale::MEANINGS), "emergency power fail vault time scale";
+        /// Reserved.
+        4:4 __: u8 = RESERVED, "reserved";
+    }
+}
+
+bits! {
+    /// Rank of a power state among the others; lower is better.
+    pub struct Rank(u8 as u8) {
+        /// The rank.
+        0:5 rank: u8 = COUNT, "rank";
+        /// Reserved.
+        5:3 __: u8 = RESERVED, "reserved";
     }
 }
 
@@ -30,24 +138,59 @@ structure! {
         /// Longest time to leave the state, in microseconds.
         8 exlat: U32 = amount(1, "us"), "Exit Latency";
         /// Rank among the states: lower is faster.
-        12 rrt: u8 = COUNT, "Relative Read Throughput";
+        12 rrt: Rank = bits(Rank::PARTS), "Relative Read Throughput";
         /// Rank among the states: lower is faster.
-        13 rrl: u8 = COUNT, "Relative Read Latency";
+        13 rrl: Rank = bits(Rank::PARTS), "Relative Read Latency";
         /// Rank among the states: lower is faster.
-        14 rwt: u8 = COUNT, "Relative Write Throughput";
+        14 rwt: Rank = bits(Rank::PARTS), "Relative Write Throughput";
         /// Rank among the states: lower is faster.
-        15 rwl: u8 = COUNT, "Relative Write Latency";
-        /// Power over 30 seconds when idle, in the unit of `ips`.
+        15 rwl: Rank = bits(Rank::PARTS), "Relative Write Latency";
+        /// Power over 30 seconds when idle, in the unit of the idle power scale.
         16 idlp: U16 = COUNT, "Idle Power";
-        /// Idle power scale, bits 7:6.
-        18 ips: u8 = HEX, "Idle Power Scale";
+        /// Unit of the idle power.
+        18 ips: IdlePowerScale = bits(IdlePowerScale::PARTS), "Idle Power Scale";
         /// Reserved.
         19 reserved_19: u8 = RESERVED, "Reserved";
-        /// Largest average power over 10 seconds under the workload told by `apw`.
+        /// Largest average power over 10 seconds under the active power workload.
         20 actp: U16 = COUNT, "Active Power";
-        /// Active power workload (bits 2:0) and scale (bits 7:6).
-        22 aps: u8 = HEX, "Active Power Workload and Scale";
+        /// Workload and unit of the active power.
+        22 apws: ActivePowerScale = bits(ActivePowerScale::PARTS), "Active Power Workload and Scale";
+        /// Time to recover after an emergency power fail.
+        23 epfrt: u8 = COUNT, "Emergency Power Fail Recovery Time";
+        /// Time to save what must be saved in forced quiescence.
+        24 fqvt: u8 = COUNT, "Forced Quiescence Vault Time";
+        /// Time to save what must be saved at an emergency power fail.
+        25 epfvt: u8 = COUNT, "Emergency Power Fail Vault Time";
+        /// Units of the two times before.
+        26 epfr_fqv_ts: PowerLossScales = bits(PowerLossScales::PARTS), "Power Loss Time Scales";
+        /// Unit of the emergency power fail vault time.
+        27 epfvts: VaultScale = bits(VaultScale::PARTS), "Emergency Power Fail Vault Time Scale";
         /// Reserved.
-        23 reserved_23: [u8; 9] = RESERVED, "Reserved";
+        28 reserved_28: [u8; 4] = RESERVED, "Reserved";
+    }
+}
+
+impl PowerState {
+    /// Maximum power in units of 0.0001 W (100 microwatts), whatever the scale.
+    pub const fn maximum_power_100uw(&self) -> u32 {
+        self.mp.get() as u32 * if self.flags.mxps() { 1 } else { 100 }
+    }
+
+    /// Idle power in units of 0.0001 W, where it is reported.
+    pub const fn idle_power_100uw(&self) -> Option<u32> {
+        scaled(self.idlp.get(), self.ips.ips())
+    }
+
+    /// Active power in units of 0.0001 W, where it is reported.
+    pub const fn active_power_100uw(&self) -> Option<u32> {
+        scaled(self.actp.get(), self.apws.aps())
+    }
+}
+
+const fn scaled(value: u16, scale: PowerScale) -> Option<u32> {
+    match scale.into_bits() {
+        1 => Some(value as u32),
+        2 => Some(value as u32 * 100),
+        _ => None,
     }
 }
