@@ -11,6 +11,7 @@ pub mod completion;
 pub mod data_pointer;
 pub mod describe;
 pub mod identify;
+pub mod lifecycle;
 pub mod log;
 pub mod number;
 pub mod queue;

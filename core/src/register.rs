@@ -130,10 +130,10 @@ bits! {
         57:1 cmbs: bool = FLAG, "Controller Memory Buffer Supported";
         /// NVM subsystem shutdown is supported.
         58:1 nsss: bool = FLAG, "NVM Subsystem Shutdown Supported";
-        /// The controller can be ready independent of media.
-        59:1 crims: bool = FLAG, "Controller Ready Independent of Media Supported";
         /// The controller can be ready with media.
-        60:1 crwms: bool = FLAG, "Controller Ready With Media Supported";
+        59:1 crwms: bool = FLAG, "Controller Ready With Media Supported";
+        /// The controller can be ready independent of media.
+        60:1 crims: bool = FLAG, "Controller Ready Independent of Media Supported";
         /// NVM subsystem shutdown enhancements are supported.
         61:1 nsses: bool = FLAG, "NVM Subsystem Shutdown Enhancements Supported";
         /// Reserved.
