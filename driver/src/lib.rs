@@ -5,5 +5,6 @@ pub mod clock;
 pub mod dma;
 pub mod transport;
 
+pub mod pci;
 #[cfg(test)]
 mod testing;

@@ -1,0 +1,22 @@
+//! The PCI side of a drive: finding it, its links, who uses it, taking it from the kernel and giving it back.
+//!
+//! Nothing here touches the drive's registers: everything is done through the host's own files, and all of them are
+//! reached through [`Sysfs`], which in tests is a directory of plain files. In the reader's order:
+//!
+//! - [`PciAddress`], and [`device_spec`] that finds the address behind any name a person may type;
+//! - [`enumerate`]: every NVMe function of the machine, without asking the drive;
+//! - [`config`]: configuration space, decoded from bytes wherever they come from;
+//! - [`link`]: the links between a drive and the root, and the most they can carry.
+#![forbid(unsafe_code)]
+
+mod address;
+pub mod config;
+pub mod device_spec;
+pub mod enumerate;
+pub mod link;
+mod sysfs;
+#[cfg(test)]
+mod testing;
+
+pub use address::{AddressError, AddressFault, PciAddress};
+pub use sysfs::{DeviceNumber, DeviceNumberError, ExclusiveOpen, HostActions, Sysfs, SysfsError, ThisHost};
