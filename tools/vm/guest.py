@@ -1,0 +1,117 @@
+"""A running QEMU: started, listened to, and ended whatever happens.
+
+The lines between host and guest are socket pairs made here and inherited by QEMU, so there are no paths to
+clean up and no moment in which one side waits for the other to listen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Dict, Optional, Sequence
+
+from control import ControlLine
+from machine import Machine
+from messages import say
+from qmp import Qmp
+
+LINES = ("qmp", "control", "out", "err")
+PR_SET_PDEATHSIG = 1
+
+
+class Guest:
+    """One QEMU process. Use it as a context manager: leaving kills it."""
+
+    def __init__(self, machine: Machine, payload: Path, console: Path, extra: Sequence[str], verbose: bool) -> None:
+        ours: Dict[str, socket.socket] = {}
+        theirs: Dict[str, socket.socket] = {}
+        for name in LINES:
+            ours[name], theirs[name] = socket.socketpair()
+        words = machine.start()
+        for name in LINES:
+            words += ["-chardev", f"socket,id={name},fd={theirs[name].fileno()}"]
+        words += ["-chardev", f"file,id=console,path={console}"]
+        words += ["-drive", f"if=none,id=payload,format=raw,read-only=on,file={payload}"]
+        words += [*machine.hardware(), *machine.extra, *extra]
+        if verbose:
+            say(shlex.join(words))
+        self._process = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=2,
+            pass_fds=[s.fileno() for s in theirs.values()],
+            env={**os.environ, **machine.environment},
+            start_new_session=True,
+            preexec_fn=die_with_parent,
+        )
+        for end in theirs.values():
+            end.close()
+        self.qmp = Qmp(ours["qmp"])
+        self.control = ControlLine(ours["control"], self.qmp)
+        self._sockets = ours
+        self._relays = [relay(ours["out"], 1), relay(ours["err"], 2)]
+
+    def __enter__(self) -> "Guest":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def kill_at(self, deadline: float) -> threading.Timer:
+        """Kill the guest when the monotonic clock reaches DEADLINE; cancel the timer to call it off."""
+        timer = threading.Timer(max(0.0, deadline - time.monotonic()), self.kill)
+        timer.daemon = True
+        timer.start()
+        return timer
+
+    def kill(self) -> None:
+        """End QEMU at once."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+
+    def end(self) -> Optional[int]:
+        """End QEMU and wait until all that the command printed is out. QEMU's exit status, if it ended itself."""
+        own = self._process.poll()
+        self.kill()
+        self._process.wait()
+        for thread in self._relays:
+            thread.join()
+        for end in self._sockets.values():
+            end.close()
+        return own
+
+    def wait_for_own_end(self, seconds: float) -> Optional[int]:
+        """QEMU's exit status when it ends by itself within SECONDS."""
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+
+def relay(source: socket.socket, descriptor: int) -> threading.Thread:
+    """Copy all that comes from SOURCE to a descriptor of ours, until its end."""
+
+    def copy() -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                view: memoryview = memoryview(data)
+                while view:
+                    view = view[os.write(descriptor, view) :]
+
+    thread = threading.Thread(target=copy, daemon=True)
+    thread.start()
+    return thread
+
+
+def die_with_parent() -> None:
+    """In the child: be killed when the bench is, even when it is killed so that it cannot clean up."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
