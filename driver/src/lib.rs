@@ -2,9 +2,15 @@
 #![deny(unsafe_code)]
 
 pub mod clock;
+pub mod controller;
 pub mod dma;
+pub mod error;
+pub mod io_queue;
+pub mod pci;
 pub mod transport;
 
-pub mod pci;
+pub use controller::{Controller, ControllerOptions, Namespace};
+pub use error::DriverError;
+
 #[cfg(test)]
 mod testing;

@@ -21,10 +21,12 @@
 mod buffer;
 mod memory;
 mod prp;
+mod ring;
 
 pub use buffer::{Buffer, BufferPool};
 pub use memory::{DmaMemory, PageKind, leaked_bytes};
 pub use prp::PrpPair;
+pub use ring::RingBuffer;
 
 use crate::transport::TransportError;
 

@@ -151,6 +151,8 @@ pub enum Waiting<'a> {
     Polling,
     /// It sleeps until the interrupt comes (or the deadline).
     Interrupt(&'a Interrupt),
+    /// It waits for a register to change, which takes milliseconds and announces itself to nobody: sleep until then.
+    Register,
 }
 
 /// What asynchronous signals a transport has seen (beyond the device's own registers).
@@ -232,6 +234,7 @@ pub enum DoorbellKind {
 #[derive(Debug, Clone)]
 pub struct MappedDoorbell {
     register: Mapped,
+    /// Only held: the register goes when the last of these goes.
     _mapping: Arc<dyn fmt::Debug + Send + Sync>,
 }
 

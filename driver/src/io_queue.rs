@@ -1,0 +1,485 @@
+//! A queue pair for I/O: one thread's way to a drive.
+//!
+//! A queue owns what is in flight. [`IoQueue::submit`] takes the buffer, [`IoQueue::poll`] gives it back with the
+//! completion; there is no way to touch a buffer in between, to free it early, or to use one queue from two threads.
+//! Submitting does not tell the controller: [`IoQueue::ring`] does, once for a batch.
+//!
+//! Dropping a queue deletes it on the controller first. Only when that has been confirmed do the buffers that were still
+//! in flight go back to their pool; otherwise they, and the rings, are leaked.
+//!
+//! The queue is generic over its doorbell, so that ringing a mapped register is a plain store. [`AnyIoQueue`] is the
+//! choice made once, when the queue is created; a hot loop is written against `IoQueue<D, P>` and entered through it.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+use std::sync::Arc;
+
+use nvmetal_core::command::Command;
+use nvmetal_core::command::admin::{
+    CreateIoCompletionQueue, CreateIoSubmissionQueue, DeleteIoCompletionQueue, DeleteIoSubmissionQueue, QueuePriority,
+};
+use nvmetal_core::command::io::IoOpcode;
+use nvmetal_core::number::ZeroBasedU16;
+use nvmetal_core::queue::slot::MAX_SLOTS;
+use nvmetal_core::queue::{
+    CompletionRing, DeviceQuiet, Done, Doorbell, Generations, IoWords, Parts, QueuePair, RefusedReason, Slot,
+    SlotTable, SubmissionRing,
+};
+use nvmetal_core::register;
+
+use crate::clock::{Clock, MILLISECOND_NS};
+use crate::controller::{AdminData, Controller, Namespace};
+use crate::dma::{Buffer, RingBuffer};
+use crate::error::DriverError;
+use crate::transport::{CalledDoorbell, DoorbellKind, Interrupt, MappedDoorbell, Waiting};
+
+/// How a queue pair is to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct QueueOptions {
+    /// The most commands in flight, 1 to 4096; the controller's limit (CAP.MQES) may lower it.
+    pub depth: u32,
+    /// Wait for completions by interrupt instead of polling, where the controller was opened with interrupts.
+    pub interrupt: bool,
+    /// How long a command may take.
+    pub timeout_ns: u64,
+    /// Its class under weighted round robin.
+    pub priority: QueuePriority,
+}
+
+impl Default for QueueOptions {
+    fn default() -> Self {
+        Self { depth: 32, interrupt: false, timeout_ns: 10_000 * MILLISECOND_NS, priority: QueuePriority::MEDIUM }
+    }
+}
+
+/// What travels with a command: its buffer, and what else its user wants to know when it comes back.
+///
+/// Up to 40 bytes fit into a slot's cache line.
+pub trait Payload: Send {
+    /// The buffer that the device may touch.
+    fn buffer(&self) -> &Buffer;
+}
+
+impl Payload for Buffer {
+    #[inline(always)]
+    fn buffer(&self) -> &Buffer {
+        self
+    }
+}
+
+/// A read or write of a namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Io {
+    /// Read, write, or another command of the same shape (compare, verify, write zeroes).
+    pub opcode: IoOpcode,
+    /// The first block.
+    pub lba: u64,
+    /// The number of blocks.
+    pub blocks: u32,
+    /// Bits of dword 12 above the length: FUA, limited retry, protection information.
+    pub flags: u32,
+}
+
+impl Io {
+    /// A read.
+    #[inline]
+    pub fn read(lba: u64, blocks: u32) -> Self {
+        Self { opcode: IoOpcode::READ, lba, blocks, flags: 0 }
+    }
+
+    /// A write.
+    #[inline]
+    pub fn write(lba: u64, blocks: u32) -> Self {
+        Self { opcode: IoOpcode::WRITE, lba, blocks, flags: 0 }
+    }
+}
+
+/// A command that was not taken, and its payload.
+#[derive(Debug)]
+pub struct Rejected<P> {
+    /// Why.
+    pub reason: RejectedReason,
+    /// The caller's again.
+    pub payload: P,
+}
+
+/// Why a command was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RejectedReason {
+    /// As many are in flight as the queue holds: poll first.
+    Full,
+    /// The queue is stopped after a fault.
+    Stopped,
+    /// No blocks, or more than 65,536.
+    Length,
+    /// Beyond the end of the namespace.
+    Range,
+    /// The buffer is shorter than the blocks.
+    Buffer,
+}
+
+impl RejectedReason {
+    /// One short sentence.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Full => "the queue is full",
+            Self::Stopped => "the queue is stopped after a fault of the device",
+            Self::Length => "a command moves 1 to 65536 blocks",
+            Self::Range => "the blocks lie beyond the end of the namespace",
+            Self::Buffer => "the buffer is shorter than the blocks",
+        }
+    }
+}
+
+/// A command that is overdue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overdue {
+    /// Its id.
+    pub cid: u16,
+    /// How long it has been in flight.
+    pub waited_ns: u64,
+}
+
+type Pair<D, P> = QueuePair<D, RingBuffer, Box<[Slot<P>]>>;
+
+/// A queue pair of one of the two kinds.
+#[derive(Debug)]
+pub enum AnyIoQueue<P: Payload = Buffer> {
+    /// With mapped doorbells.
+    Mapped(IoQueue<MappedDoorbell, P>),
+    /// With doorbells that are calls.
+    Called(IoQueue<CalledDoorbell, P>),
+}
+
+/// A queue pair for one namespace, owned by one thread.
+pub struct IoQueue<D: Doorbell, P: Payload = Buffer> {
+    /// `None` only while the queue is being dropped.
+    pair: Option<Pair<D, P>>,
+    namespace: Namespace,
+    clock: Clock,
+    timeout_ns: u64,
+    /// No command can be overdue before then.
+    look_at_ns: u64,
+    interrupt: Option<Interrupt>,
+    controller: Arc<Controller>,
+    rings: [RingBuffer; 2],
+}
+
+impl<D: Doorbell, P: Payload> fmt::Debug for IoQueue<D, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pair = self.pair.as_ref();
+        f.debug_struct("IoQueue")
+            .field("id", &pair.map(Pair::queue_id))
+            .field("in_flight", &pair.map(Pair::in_flight))
+            .finish_non_exhaustive()
+    }
+}
+
+impl Controller {
+    /// Makes a queue pair for `namespace`.
+    ///
+    /// # Errors
+    /// No queue left of those that the controller granted; the controller's refusal; no memory.
+    pub fn create_io_queue<P: Payload>(
+        self: &Arc<Self>,
+        namespace: Namespace,
+        options: QueueOptions,
+    ) -> Result<AnyIoQueue<P>, DriverError> {
+        let Some(queue_id) = self.take_queue_id() else {
+            return Err(DriverError::Request(format!(
+                "{}: all I/O queues are in use; the drive offers {}",
+                self.address(),
+                self.io_queues()
+            )));
+        };
+        let made = Making { controller: self, namespace, options, queue_id }.make();
+        if made.is_err() {
+            self.give_queue_id_back(queue_id);
+        }
+        made
+    }
+}
+
+/// The making of one queue pair.
+struct Making<'a> {
+    controller: &'a Arc<Controller>,
+    namespace: Namespace,
+    options: QueueOptions,
+    queue_id: u16,
+}
+
+impl Making<'_> {
+    fn make<P: Payload>(&self) -> Result<AnyIoQueue<P>, DriverError> {
+        let entries = (self.options.depth + 1).clamp(2, self.controller.max_queue_entries().min(65_536));
+        let depth = (entries - 1).min(MAX_SLOTS as u32);
+        let transport = self.controller.transport();
+        let submission = RingBuffer::new(transport, entries as usize * 64)?;
+        let completion = RingBuffer::new(transport, entries as usize * 16)?;
+        let dstrd = self.controller.brought_up().cap.dstrd();
+        let doorbell = |completion| transport.doorbell(register::doorbell_offset(self.queue_id, completion, dstrd));
+        let doorbells = (doorbell(false)?, doorbell(true)?);
+        let interrupt = self.vector();
+        self.create(entries, &submission, &completion, interrupt.as_ref())?;
+        let rings = [submission, completion];
+        let common = (entries, depth, rings, interrupt);
+        Ok(match doorbells {
+            (DoorbellKind::Mapped(tail), DoorbellKind::Mapped(head)) => {
+                AnyIoQueue::Mapped(self.assemble(tail, head, common)?)
+            }
+            (DoorbellKind::Called(tail), DoorbellKind::Called(head)) => {
+                AnyIoQueue::Called(self.assemble(tail, head, common)?)
+            }
+            _ => return Err(DriverError::Request("a transport with two kinds of doorbells".to_owned())),
+        })
+    }
+
+    /// The vector that the queue signals: its own, or where there are fewer vectors than queues, a shared one.
+    fn vector(&self) -> Option<Interrupt> {
+        let vectors = self.controller.interrupts();
+        if !self.options.interrupt || vectors.is_empty() {
+            return None;
+        }
+        let index = if vectors.len() == 1 { 0 } else { 1 + usize::from(self.queue_id - 1) % (vectors.len() - 1) };
+        vectors.get(index).cloned()
+    }
+
+    fn create(
+        &self,
+        entries: u32,
+        submission: &RingBuffer,
+        completion: &RingBuffer,
+        interrupt: Option<&Interrupt>,
+    ) -> Result<(), DriverError> {
+        let qsize = ZeroBasedU16::from_count(entries).unwrap_or_default();
+        let create_cq = CreateIoCompletionQueue {
+            qid: self.queue_id,
+            qsize,
+            pc: true,
+            ien: interrupt.is_some(),
+            iv: interrupt.map_or(0, |interrupt| interrupt.vector),
+        };
+        let controller = self.controller;
+        controller.admin_entry(create_cq.entry().with_prp(completion.iova(), 0), AdminData::None)?;
+        let create_sq = CreateIoSubmissionQueue {
+            qid: self.queue_id,
+            qsize,
+            pc: true,
+            qprio: self.options.priority,
+            cqid: self.queue_id,
+            nvmsetid: 0,
+        };
+        let created = controller.admin_entry(create_sq.entry().with_prp(submission.iova(), 0), AdminData::None);
+        if let Err(error) = created {
+            // The completion queue exists; without its deletion its memory may still be written.
+            if controller.admin(&DeleteIoCompletionQueue { qid: self.queue_id }, AdminData::None).is_err() {
+                completion.clone().leak();
+                submission.clone().leak();
+            }
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    fn assemble<D: Doorbell, P: Payload>(
+        &self,
+        tail_doorbell: D,
+        head_doorbell: D,
+        (entries, depth, rings, interrupt): (u32, u32, [RingBuffer; 2], Option<Interrupt>),
+    ) -> Result<IoQueue<D, P>, DriverError> {
+        let slots: Box<[Slot<P>]> = (0..depth).map(|_| Slot::new()).collect();
+        let impossible = || DriverError::Request(format!("no queue of {entries} entries can be made"));
+        let parts = Parts {
+            queue_id: self.queue_id,
+            submission: SubmissionRing::new(rings[0].clone(), entries)?,
+            completion: CompletionRing::new(rings[1].clone(), entries)?,
+            slots: SlotTable::new(slots, Generations::Counted).ok_or_else(impossible)?,
+            tail_doorbell,
+            head_doorbell,
+        };
+        let pair = QueuePair::new(parts).ok_or_else(impossible)?;
+        Ok(IoQueue {
+            pair: Some(pair),
+            namespace: self.namespace,
+            clock: self.controller.clock().clone(),
+            timeout_ns: self.options.timeout_ns,
+            look_at_ns: 0,
+            interrupt,
+            controller: Arc::clone(self.controller),
+            rings,
+        })
+    }
+}
+
+impl<D: Doorbell, P: Payload> IoQueue<D, P> {
+    /// The queue's id.
+    pub fn id(&self) -> u16 {
+        self.pair.as_ref().map_or(0, Pair::queue_id)
+    }
+
+    /// The namespace that its commands are for.
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    /// The clock that stamps are taken from.
+    #[inline(always)]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The controller.
+    pub fn controller(&self) -> &Arc<Controller> {
+        &self.controller
+    }
+
+    /// The most commands in flight.
+    pub fn depth(&self) -> u32 {
+        self.pair.as_ref().map_or(0, |pair| pair.capacity() as u32)
+    }
+
+    /// Commands in flight.
+    #[inline(always)]
+    pub fn in_flight(&self) -> u32 {
+        self.pair.as_ref().map_or(0, Pair::in_flight)
+    }
+
+    /// Takes a read or write; its data is the beginning of the payload's buffer. `stamp_ns` is when it counts as begun.
+    ///
+    /// Nothing reaches the controller before [`IoQueue::ring`].
+    #[inline(always)]
+    pub fn submit(&mut self, io: Io, payload: P, stamp_ns: u64) -> Result<u16, Rejected<P>> {
+        let reject = |reason, payload| Err(Rejected { reason, payload });
+        let Some(pair) = &mut self.pair else { return reject(RejectedReason::Stopped, payload) };
+        let zero_based = io.blocks.wrapping_sub(1);
+        if zero_based > 0xffff {
+            return reject(RejectedReason::Length, payload);
+        }
+        // No overflow: `lba` is compared with what is left after the blocks.
+        if u64::from(io.blocks) > self.namespace.blocks || io.lba > self.namespace.blocks - u64::from(io.blocks) {
+            return reject(RejectedReason::Range, payload);
+        }
+        let bytes = (io.blocks as usize) << self.namespace.lba_shift;
+        let Some(prp) = payload.buffer().prp(bytes) else { return reject(RejectedReason::Buffer, payload) };
+        let words = IoWords {
+            opcode: u16::from(io.opcode.into_bits()),
+            nsid: self.namespace.nsid,
+            prp1: prp.prp1,
+            prp2: prp.prp2,
+            start_lba: io.lba,
+            dword12: zero_based | io.flags,
+        };
+        pair.submit_io(&words, payload, stamp_ns).map_err(|refused| Rejected {
+            reason: match refused.reason {
+                RefusedReason::Full => RejectedReason::Full,
+                RefusedReason::Stopped => RejectedReason::Stopped,
+            },
+            payload: refused.buffer,
+        })
+    }
+
+    /// Tells the controller of all commands since the last time.
+    #[inline(always)]
+    pub fn ring(&mut self) {
+        if let Some(pair) = &mut self.pair {
+            pair.ring();
+        }
+    }
+
+    /// Takes up to `limit` completions and hands each to `each`; gives their number.
+    ///
+    /// # Errors
+    /// [`DriverError::Fault`]: the device answered what it cannot have; the queue is stopped.
+    #[inline(always)]
+    pub fn poll(&mut self, limit: u32, each: impl FnMut(Done<P>)) -> Result<u32, DriverError> {
+        let Some(pair) = &mut self.pair else { return Ok(0) };
+        match pair.poll(limit, each) {
+            Ok(count) => Ok(count),
+            Err(source) => Err(self.broken(source)),
+        }
+    }
+
+    #[cold]
+    fn broken(&self, source: nvmetal_core::queue::DeviceFault) -> DriverError {
+        DriverError::Fault { address: self.controller.address().to_owned(), source }
+    }
+
+    /// To be called when a poll found nothing: waits as the queue was made to (polling or by interrupt), at most until
+    /// `until_ns`.
+    pub fn idle(&self, until_ns: u64) {
+        let waiting = self.interrupt.as_ref().map_or(Waiting::Polling, Waiting::Interrupt);
+        self.controller.transport().idle(until_ns, waiting);
+    }
+
+    /// The oldest command, if it has been in flight for longer than the queue's timeout.
+    ///
+    /// Costs a comparison, except once in a timeout's length.
+    #[inline]
+    pub fn overdue(&mut self, now_ns: u64) -> Option<Overdue> {
+        if now_ns < self.look_at_ns { None } else { self.look_for_overdue(now_ns) }
+    }
+
+    #[cold]
+    fn look_for_overdue(&mut self, now_ns: u64) -> Option<Overdue> {
+        let oldest = self.pair.as_ref()?.slots().oldest();
+        let (cid, since_ns) = oldest.unwrap_or((0, now_ns));
+        let waited_ns = now_ns.saturating_sub(since_ns);
+        // Whatever is submitted from now on is younger than the oldest is now.
+        self.look_at_ns = since_ns.saturating_add(self.timeout_ns);
+        (oldest.is_some() && waited_ns >= self.timeout_ns).then_some(Overdue { cid, waited_ns })
+    }
+
+    /// The error for a command that is overdue: a device that is gone, or a timeout.
+    pub fn timed_out(&self, overdue: Overdue) -> DriverError {
+        if let Err(error) = self.controller.check_alive() {
+            return error;
+        }
+        DriverError::Timeout {
+            address: self.controller.address().to_owned(),
+            queue: self.id(),
+            command: format!("command {:#06x}", overdue.cid),
+            waited_ms: overdue.waited_ns / MILLISECOND_NS,
+        }
+    }
+
+    /// Deletes the queue on the controller and gives back what was still in flight.
+    ///
+    /// # Errors
+    /// The deletion could not be confirmed: what was in flight, and the rings, are leaked.
+    pub fn delete(mut self) -> Result<Vec<P>, DriverError> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<Vec<P>, DriverError> {
+        let Some(mut pair) = self.pair.take() else { return Ok(Vec::new()) };
+        let queue_id = pair.queue_id();
+        pair.stop();
+        let proof = if self.controller.is_down() {
+            Ok(DeviceQuiet::ControllerDisabled)
+        } else {
+            let delete_sq = DeleteIoSubmissionQueue { qid: queue_id };
+            let delete_cq = DeleteIoCompletionQueue { qid: queue_id };
+            self.controller
+                .admin(&delete_sq, AdminData::None)
+                .and_then(|_| self.controller.admin(&delete_cq, AdminData::None))
+                .map(|_| DeviceQuiet::QueueDeleted)
+        };
+        match proof {
+            Ok(proof) => {
+                self.controller.give_queue_id_back(queue_id);
+                Ok(core::iter::from_fn(|| pair.reclaim(proof)).map(|(_, payload)| payload).collect())
+            }
+            Err(error) => {
+                self.rings.iter().cloned().for_each(RingBuffer::leak);
+                Err(error)
+            }
+        }
+    }
+}
+
+impl<D: Doorbell, P: Payload> Drop for IoQueue<D, P> {
+    fn drop(&mut self) {
+        if let Err(error) = self.end() {
+            log::debug!("{}: a queue was not deleted: {error}", self.controller.address());
+        }
+    }
+}
