@@ -8,6 +8,7 @@ pub mod error;
 pub mod io_queue;
 pub mod pci;
 pub mod transport;
+pub mod vfio;
 
 pub use controller::{Controller, ControllerOptions, Namespace};
 pub use error::DriverError;

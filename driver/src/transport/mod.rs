@@ -10,6 +10,8 @@
 //! doorbell is therefore handed out once, as one of two concrete kinds ([`DoorbellKind`]), and a queue pair is compiled
 //! for each.
 
+pub mod vfio;
+
 use core::fmt;
 use core::ptr::NonNull;
 use std::os::fd::BorrowedFd;
