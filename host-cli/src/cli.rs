@@ -1,0 +1,105 @@
+//! What can be typed: the commands and the options that all of them share.
+//!
+//! Each command keeps its own options beside its code in [`crate::command`]. Other tools' words for the same thing are
+//! accepted here: nvme-cli's (`smart-log`, `id-ctrl`, `--output-format`) as commands and aliases, fio's by `bench`.
+#![forbid(unsafe_code)]
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand};
+
+use crate::command;
+use crate::output::Format;
+
+const ABOUT: &str = "Take an NVMe drive from the kernel, test it, explain it and give it back";
+
+const LONG_ABOUT: &str = "\
+Take an NVMe drive from the kernel, test it, explain it and give it back.
+
+nvmetal talks to the drive itself, from user space through VFIO, so that what it measures is the drive, its card and \
+its link, and not the software in between. It reads only, unless you ask for writing and name the drive's serial number.
+
+DEVICE is a PCI address (0000:03:00.0, 03:00.0), a name of the kernel's (/dev/nvme1, nvme1n1), or `emulated`, a drive \
+in software that needs neither hardware nor root.";
+
+const AFTER: &str = "\
+Exit codes: 0 pass, 1 run-time error, 2 usage, 3 verdict FAIL, 4 WARN with
+--strict, 5 refused for safety, 6 this machine cannot (see `nvmetal doctor`),
+7 drive lost or timed out, 8 data miscompare, 9 not supported by the drive,
+130 interrupted, 143 terminated.
+
+Start with `nvmetal list`, or without any drive: `nvmetal validate emulated`.";
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(name = "nvmetal", version, about = ABOUT, long_about = LONG_ABOUT, after_help = AFTER)]
+#[command(subcommand_required = true, arg_required_else_help = true, max_term_width = 100)]
+pub struct Cli {
+    /// Options that every command takes.
+    #[command(flatten)]
+    pub global: Global,
+    /// The command.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options that every command takes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub struct Global {
+    /// The form of the result.
+    #[arg(short, long, alias = "output-format", global = true, value_enum, value_name = "FORMAT")]
+    #[arg(default_value = "human", hide_default_value = true, hide_possible_values = true)]
+    #[arg(help = "Form of the result: human, json, nvme-cli, nvme-cli-json, hex, raw")]
+    pub output: Format,
+    /// Write the result as JSON to FILE, too
+    #[arg(long, global = true, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+    /// Say more about what happens (-vv, -vvv for still more); RUST_LOG is honoured
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// The commands, in the order in which a person meets them.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Write the shell completions or the manual pages
+    #[command(hide = true)]
+    Generate(command::generate::Arguments),
+}
+
+/// Whether a command line that could not be parsed asked for JSON.
+pub fn wants_json(arguments: &[OsString]) -> bool {
+    let words: Vec<_> = arguments.iter().map(|word| word.to_string_lossy()).collect();
+    let is_json = |word: &str| matches!(word, "json" | "nvme-cli-json");
+    words.iter().enumerate().any(|(i, word)| match word.as_ref() {
+        "-o" | "--output" | "--output-format" => words.get(i + 1).is_some_and(|next| is_json(next)),
+        word => ["-o", "--output=", "--output-format="]
+            .iter()
+            .filter_map(|prefix| word.strip_prefix(prefix))
+            .any(|value| is_json(value.trim_start_matches('='))),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_tree_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_wish_for_json_is_seen_in_every_spelling() {
+        let wants = |line: &str| wants_json(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        for line in ["x -o json", "x -ojson", "x -o=json", "x --output json y", "x --output-format=json"] {
+            assert!(wants(line), "{line}");
+        }
+        for line in ["x", "x -o human", "x json", "x --output"] {
+            assert!(!wants(line), "{line}");
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The commands, one file each: its options and what it does.
+#![forbid(unsafe_code)]
+
+pub mod generate;
+
+use crate::cli::Command;
+use crate::error::Result;
+use crate::exit::Exit;
+use crate::interrupt::Stop;
+use crate::output::Output;
+
+/// Runs a command to its end.
+pub fn run(command: Command, out: &mut Output, _stop: &Stop) -> Result<Exit> {
+    match command {
+        Command::Generate(arguments) => generate::run(&arguments, out),
+    }
+}
