@@ -5,6 +5,7 @@
 //! results go, [`units`] how numbers are read and written, [`interrupt`] what Ctrl-C does.
 #![forbid(unsafe_code)]
 
+mod check;
 mod cli;
 mod command;
 mod error;
