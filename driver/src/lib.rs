@@ -9,6 +9,7 @@ pub mod io_queue;
 pub mod pci;
 pub mod transport;
 pub mod vfio;
+pub mod workload;
 
 pub use controller::{Controller, ControllerOptions, Namespace};
 pub use error::DriverError;

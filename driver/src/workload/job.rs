@@ -1,0 +1,184 @@
+//! What is to be done.
+//!
+//! A [`Job`] is in the user's units: bytes, a percentage, a time. A plan is the same in the drive's: blocks of a
+//! namespace, commands of at most the controller's transfer size. What cannot be done is refused here, before the first
+//! command, with what would be possible.
+#![forbid(unsafe_code)]
+
+use crate::controller::{Controller, Namespace};
+use crate::error::DriverError;
+
+/// In which order blocks are visited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Access {
+    /// One after the other, from the beginning again at the end.
+    Sequential,
+    /// Anywhere.
+    Random,
+}
+
+/// When a job ends: at the first of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct Limits {
+    /// After this time (not counting the ramp).
+    pub runtime_ns: Option<u64>,
+    /// After this many I/Os of each queue.
+    pub ios: Option<u64>,
+    /// After this many bytes of each queue.
+    pub bytes: Option<u64>,
+}
+
+/// A workload.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Job {
+    /// In which order.
+    pub access: Access,
+    /// How many of a hundred I/Os are reads; the others are writes.
+    pub read_percent: u8,
+    /// Bytes of one I/O.
+    pub block_bytes: u64,
+    /// I/Os in flight on each queue.
+    pub iodepth: u32,
+    /// Queues, each with a thread of its own.
+    pub numjobs: u16,
+    /// Where the region begins.
+    pub offset_bytes: u64,
+    /// How long the region is; `None` for up to the end of the namespace.
+    pub size_bytes: Option<u64>,
+    /// Each queue's region begins this much behind the one before.
+    pub offset_increment_bytes: u64,
+    /// When it ends.
+    pub limits: Limits,
+    /// Runs this long before anything is recorded.
+    pub ramp_ns: u64,
+    /// For offsets and data.
+    pub seed: u64,
+    /// Wait by interrupt instead of polling.
+    pub interrupt: bool,
+    /// How long a command may take.
+    pub timeout_ns: u64,
+    /// Processors to pin the threads to, in turn; empty for none.
+    pub cpus: Vec<usize>,
+}
+
+impl Job {
+    /// Random reads of 4 KiB, 32 in flight on one queue, for five seconds.
+    pub fn new() -> Self {
+        Self {
+            access: Access::Random,
+            read_percent: 100,
+            block_bytes: 4096,
+            iodepth: 32,
+            numjobs: 1,
+            offset_bytes: 0,
+            size_bytes: None,
+            offset_increment_bytes: 0,
+            limits: Limits { runtime_ns: Some(5_000_000_000), ..Limits::default() },
+            ramp_ns: 0,
+            seed: 0x6e76_6d65_7461_6c21,
+            interrupt: false,
+            timeout_ns: 10_000_000_000,
+            cpus: Vec::new(),
+        }
+    }
+
+    /// Whether it writes.
+    pub fn writes(&self) -> bool {
+        self.read_percent < 100
+    }
+}
+
+impl Default for Job {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A job in blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// Blocks of one I/O.
+    pub io_blocks: u32,
+    /// Blocks of one command.
+    pub command_blocks: u32,
+    /// Commands of one I/O.
+    pub commands: u32,
+    /// First block of the first queue's region.
+    pub first_lba: u64,
+    /// I/Os that fit into the region.
+    pub slots: u64,
+    /// Blocks from one queue's region to the next.
+    pub increment_blocks: u64,
+    /// I/Os in flight on each queue: what was asked for, or what the queue holds.
+    pub iodepth: u32,
+}
+
+impl Job {
+    /// Translates the job for a namespace.
+    pub(super) fn plan(&self, controller: &Controller, namespace: &Namespace) -> Result<Plan, DriverError> {
+        let refuse = |text: String| Err(DriverError::Request(text));
+        let lba_bytes = namespace.lba_bytes();
+        let aligned = |bytes: u64| bytes.is_multiple_of(lba_bytes);
+        if self.block_bytes == 0 || !aligned(self.block_bytes) {
+            return refuse(format!(
+                "a block size of {} bytes is not a multiple of the drive's logical block of {lba_bytes} bytes",
+                self.block_bytes
+            ));
+        }
+        if !aligned(self.offset_bytes) || !aligned(self.offset_increment_bytes) {
+            return refuse(format!("offsets have to be multiples of the drive's logical block of {lba_bytes} bytes"));
+        }
+        if self.iodepth == 0 || self.numjobs == 0 {
+            return refuse("the queue depth and the number of jobs are at least 1".to_owned());
+        }
+        if self.limits.runtime_ns == Some(0) || self.limits == Limits::default() {
+            return refuse("a run needs an end: a runtime above 0, a number of I/Os, or a size".to_owned());
+        }
+        if self.numjobs > controller.io_queues() {
+            let offers = controller.io_queues();
+            return refuse(format!("{} jobs need a queue each; the drive offers {offers}", self.numjobs));
+        }
+        if self.block_bytes > 1 << 30 {
+            return refuse("a block size above 1 GiB is not supported".to_owned());
+        }
+        let io_blocks = (self.block_bytes / lba_bytes) as u32;
+        let transfer = controller.max_transfer_bytes().unwrap_or(u64::MAX).min(MOST_PER_COMMAND_BYTES);
+        // MDTS counts metadata that is interleaved with the data (NVM Command Set Specification, "MDTS").
+        let on_the_wire = if namespace.metadata_extended { u64::from(namespace.metadata_bytes) } else { 0 } + lba_bytes;
+        let command_blocks = ((transfer / on_the_wire).min(65_536) as u32).clamp(1, io_blocks);
+        let commands = io_blocks.div_ceil(command_blocks);
+        let holds = controller.max_queue_entries().min(4097) - 1;
+        let iodepth = self.iodepth.min((holds / commands).max(1));
+        if commands > holds {
+            return refuse(format!(
+                "one I/O of {} bytes is {commands} commands; a queue holds {holds}",
+                self.block_bytes
+            ));
+        }
+        if self.iodepth > holds {
+            return refuse(format!(
+                "a queue depth of {} is above the {holds} that a queue of the drive holds",
+                self.iodepth
+            ));
+        }
+        let first_lba = self.offset_bytes / lba_bytes;
+        let increment_blocks = self.offset_increment_bytes / lba_bytes;
+        let last_first = first_lba.saturating_add(increment_blocks.saturating_mul(u64::from(self.numjobs) - 1));
+        let room = namespace.blocks.saturating_sub(last_first);
+        let size_blocks = self.size_bytes.map_or(room, |bytes| (bytes / lba_bytes).min(room));
+        let slots = size_blocks / u64::from(io_blocks);
+        if slots == 0 {
+            return refuse(format!(
+                "the region from byte {} on has no room for one I/O of {} bytes: the namespace has {} bytes",
+                self.offset_bytes,
+                self.block_bytes,
+                namespace.bytes()
+            ));
+        }
+        Ok(Plan { io_blocks, command_blocks, commands, first_lba, slots, increment_blocks, iodepth })
+    }
+}
+
+/// The most data of one command, whatever the controller allows: a PRP list of one page describes this much.
+const MOST_PER_COMMAND_BYTES: u64 = 2 << 20;

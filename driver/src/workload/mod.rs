@@ -1,0 +1,23 @@
+//! Workloads: what is to be read and written, at what depth, for how long, and what came of it.
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`job`] | the description of a run, and its translation into blocks of a namespace |
+//! | [`random`] | numbers for offsets and data |
+//! | [`histogram`] | latencies, kept in logarithmic classes |
+//! | [`result`] | what a run gives |
+//! | `runner` | one queue's loop: submit, ring, poll, record; the hot path of a benchmark |
+//! | [`engine`] | all queues of a run, on threads of their own or, in virtual time, on one |
+#![forbid(unsafe_code)]
+
+pub mod engine;
+pub mod histogram;
+pub mod job;
+pub mod random;
+pub mod result;
+mod runner;
+
+pub use engine::{Observer, Tick, run};
+pub use histogram::Histogram;
+pub use job::{Access, Job, Limits};
+pub use result::{Direction, EndReason, RunResult};

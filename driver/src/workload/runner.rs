@@ -1,0 +1,564 @@
+//! One queue's loop.
+//!
+//! A [`Runner`] owns a queue, its free buffers and its records, and does one *turn* at a time: fill the queue, ring once,
+//! drain once. On hardware a thread repeats turns; in virtual time one thread takes turns with all runners. Nothing in a
+//! turn locks, allocates or divides.
+//!
+//! **Latency** runs from a stamp taken before the doorbell of a batch to a stamp taken when the first completion of a
+//! drain was seen. A stamp is shared within one batch and one drain only; how long the longest of either took is the
+//! worst by which a latency can be wrong ([`Recorded::clock_error_ns`]).
+//!
+//! **Large I/Os** that exceed the controller's transfer size go as several commands, and count as one I/O that ends with
+//! its last command.
+//!
+//! **Errors** leave the hot path at the status check. A read that failed without "do not retry" is repeated up to three
+//! times; a write is not repeated here (the caller knows better), and what fails for good is counted and kept.
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use nvmetal_core::command::io::IoOpcode;
+use nvmetal_core::queue::{Done, Doorbell};
+use nvmetal_core::status::Status;
+
+use super::histogram::Histogram;
+use super::job::{Access, Job, Plan};
+use super::random::Random;
+use super::result::{BIN_NS, Bin, Errors, FailedIo, KEPT_FAILURES};
+use crate::clock::Clock;
+use crate::dma::Buffer;
+use crate::error::DriverError;
+use crate::io_queue::{Io, IoQueue, Payload, RejectedReason};
+
+/// A stuck command among many good ones is looked for after this many turns.
+const LOOK_EVERY_TURNS: u32 = 1024;
+/// How often a failed read is repeated.
+const MOST_RETRIES: u8 = 3;
+
+/// What travels with a command: its buffer, and in a word what it was.
+#[derive(Debug)]
+pub(super) struct Flight {
+    buffer: Buffer,
+    /// Bit 63: a write. Bits 62:61: repetitions. Below: the first block, or with several commands for an I/O the number
+    /// of the group (bits 31:0) and of the part (bits 60:32).
+    tag: u64,
+}
+
+impl Payload for Flight {
+    #[inline(always)]
+    fn buffer(&self) -> &Buffer {
+        &self.buffer
+    }
+}
+
+const WRITE: u64 = 1 << 63;
+const RETRIES_SHIFT: u32 = 61;
+const PLACE: u64 = (1 << RETRIES_SHIFT) - 1;
+
+/// An I/O of several commands.
+#[derive(Debug, Clone, Copy, Default)]
+struct Group {
+    first_lba: u64,
+    stamp_ns: u64,
+    left: u32,
+    failed: bool,
+}
+
+/// What all runners of a run share with its observer.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    /// Set to end the run early.
+    pub stop: AtomicBool,
+}
+
+/// A runner's counters, for the observer; its own cache line.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(super) struct Live {
+    pub ios: AtomicU64,
+    pub bytes: AtomicU64,
+}
+
+/// What a runner recorded.
+#[derive(Debug, Default)]
+pub(super) struct Recorded {
+    pub read_ios: u64,
+    pub write_ios: u64,
+    pub read_latency: Histogram,
+    pub write_latency: Histogram,
+    pub bins: Vec<Bin>,
+    pub errors: Errors,
+    pub clock_error_ns: u64,
+    pub last_seen_ns: u64,
+    /// The run's time was over before its work.
+    pub out_of_time: bool,
+    pub reads_sent: u64,
+    pub writes_sent: u64,
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Something was done.
+    Busy,
+    /// Nothing to do until something completes, or this moment at the latest.
+    Idle { until_ns: u64 },
+    /// Everything has come back.
+    Finished,
+}
+
+/// One queue at work.
+pub(super) struct Runner<D: Doorbell> {
+    queue: IoQueue<D, Flight>,
+    clock: Clock,
+    free: Vec<Buffer>,
+    groups: Vec<Group>,
+    free_groups: Vec<u32>,
+    plan: Plan,
+    random_access: bool,
+    /// A draw below this is a read; all ones for only reads.
+    read_below: u64,
+    random: Random,
+    first_lba: u64,
+    next_slot: u64,
+    /// Parts of the current group that are still to be submitted: group, next part.
+    pending: Option<(u32, u32)>,
+    ios_left: u64,
+    start_ns: u64,
+    stop_ns: u64,
+    bin_end_ns: u64,
+    bin: Bin,
+    io_bytes: u64,
+    turns: u32,
+    shared: Arc<Shared>,
+    live: Arc<Live>,
+    recorded: Recorded,
+    /// Failed reads that wait to be repeated.
+    again: Vec<Flight>,
+}
+
+/// What a runner is made of.
+pub(super) struct Ingredients<D: Doorbell> {
+    pub queue: IoQueue<D, Flight>,
+    pub buffers: Vec<Buffer>,
+    pub plan: Plan,
+    /// Which queue of the run this is.
+    pub number: u16,
+    pub shared: Arc<Shared>,
+    pub live: Arc<Live>,
+}
+
+impl<D: Doorbell> Runner<D> {
+    pub(super) fn new(job: &Job, made: Ingredients<D>) -> Self {
+        let Ingredients { queue, buffers, plan, number, shared, live } = made;
+        let mut random = Random::new(job.seed.wrapping_add(u64::from(number).wrapping_mul(0x9e37_79b9)));
+        let io_bytes = u64::from(plan.io_blocks) << queue.namespace().lba_shift;
+        let mut free = buffers;
+        if job.writes() {
+            let mut data = vec![0; free.first().map_or(0, Buffer::len)];
+            for buffer in &mut free {
+                random.fill(&mut data);
+                // The slice is as long as the buffer.
+                let _ = buffer.copy_in(0, &data);
+            }
+        }
+        let by_bytes = job.limits.bytes.map_or(u64::MAX, |bytes| bytes / io_bytes);
+        let seconds = job.limits.runtime_ns.unwrap_or(0) / BIN_NS + 64;
+        let groups = if plan.commands > 1 { plan.iodepth } else { 0 };
+        Self {
+            random_access: job.access == Access::Random,
+            read_below: threshold(job.read_percent),
+            first_lba: plan.first_lba + plan.increment_blocks * u64::from(number),
+            next_slot: 0,
+            pending: None,
+            ios_left: job.limits.ios.unwrap_or(u64::MAX).min(by_bytes),
+            start_ns: 0,
+            stop_ns: u64::MAX,
+            bin_end_ns: u64::MAX,
+            bin: Bin::default(),
+            io_bytes,
+            turns: 0,
+            shared,
+            live,
+            recorded: Recorded { bins: Vec::with_capacity(seconds as usize), ..Recorded::default() },
+            again: Vec::with_capacity(free.len()),
+            groups: vec![Group::default(); groups as usize],
+            free_groups: (0..groups).rev().collect(),
+            clock: queue.clock().clone(),
+            queue,
+            free,
+            plan,
+            random,
+        }
+    }
+
+    /// Sets the run's begin and end; before the first turn.
+    pub(super) fn begin(&mut self, start_ns: u64, stop_ns: u64) {
+        self.start_ns = start_ns;
+        self.stop_ns = stop_ns;
+        self.bin_end_ns = start_ns.saturating_add(BIN_NS);
+    }
+
+    /// One turn: drain, fill, ring.
+    #[inline]
+    pub(super) fn turn(&mut self) -> Result<Turn, DriverError> {
+        let drained_ns = self.drain()?;
+        let found = drained_ns != 0;
+        self.turns = self.turns.wrapping_add(1);
+        let may_submit = !self.free.is_empty() || !self.again.is_empty();
+        if !found && !may_submit {
+            return self.nothing();
+        }
+        let stamp_ns = self.clock.now_ns();
+        if found {
+            self.recorded.clock_error_ns = self.recorded.clock_error_ns.max(stamp_ns - drained_ns);
+        }
+        if stamp_ns >= self.bin_end_ns {
+            self.roll(stamp_ns);
+        }
+        if self.turns.is_multiple_of(LOOK_EVERY_TURNS) {
+            self.look(stamp_ns)?;
+        }
+        if stamp_ns >= self.stop_ns || self.shared.stop.load(Ordering::Relaxed) {
+            self.recorded.out_of_time |= stamp_ns >= self.stop_ns;
+            return self.ending();
+        }
+        if self.fill(stamp_ns) {
+            self.queue.ring();
+            let rung_ns = self.clock.now_ns();
+            self.recorded.clock_error_ns = self.recorded.clock_error_ns.max(rung_ns - stamp_ns);
+            return Ok(Turn::Busy);
+        }
+        if found { Ok(Turn::Busy) } else { self.ending() }
+    }
+
+    /// Takes what was completed. Gives when it was seen, or 0 for nothing.
+    #[inline(always)]
+    fn drain(&mut self) -> Result<u64, DriverError> {
+        let Self { queue, clock, free, recorded, bin, again, groups, free_groups, plan, .. } = self;
+        let (start_ns, stop_ns, io_bytes) = (self.start_ns, self.stop_ns, self.io_bytes);
+        let mut seen_ns = 0;
+        let mut ios = 0;
+        let split = plan.commands > 1;
+        let polled = queue.poll(u32::MAX, |done: Done<Flight>| {
+            if seen_ns == 0 {
+                seen_ns = clock.now_ns();
+            }
+            let mut stamp_ns = done.stamp;
+            if done.status != 0 {
+                let mut failure = Failure { recorded, again, groups, plan, seen_ns, start_ns };
+                match failure.handle(done, split) {
+                    Verdict::Again => return,
+                    Verdict::Over(flight) => {
+                        if !(split && end_part(groups, free_groups, flight.tag, true).is_none()) {
+                            recorded.errors.failed += 1;
+                        }
+                        free.push(flight.buffer);
+                        return;
+                    }
+                }
+            }
+            let Flight { buffer, tag } = done.buffer;
+            free.push(buffer);
+            if tag >> RETRIES_SHIFT & 3 != 0 {
+                recorded.errors.recovered += 1;
+            }
+            if split {
+                match end_part(groups, free_groups, tag, false) {
+                    None => return,
+                    Some(group) if group.failed => {
+                        recorded.errors.failed += 1;
+                        return;
+                    }
+                    Some(group) => stamp_ns = group.stamp_ns,
+                }
+            }
+            // What completes after the run's time, or was begun before it (in the ramp), is not counted.
+            if seen_ns < stop_ns && stamp_ns >= start_ns {
+                let latency_ns = seen_ns.saturating_sub(stamp_ns);
+                if tag & WRITE == 0 {
+                    recorded.read_ios += 1;
+                    recorded.read_latency.record(latency_ns);
+                } else {
+                    recorded.write_ios += 1;
+                    recorded.write_latency.record(latency_ns);
+                }
+                ios += 1;
+            }
+        });
+        polled?;
+        if seen_ns != 0 {
+            // The bin of the moment: `roll` comes after a drain, so up to one drain counts to the bin before.
+            bin.ios += ios;
+            bin.bytes += ios * io_bytes;
+            recorded.last_seen_ns = seen_ns;
+        }
+        Ok(seen_ns)
+    }
+
+    /// Submits as much as there are buffers for. Gives whether anything was.
+    #[inline(always)]
+    fn fill(&mut self, stamp_ns: u64) -> bool {
+        let mut any = false;
+        if !self.again.is_empty() {
+            any = self.repeat(stamp_ns);
+        }
+        if self.plan.commands > 1 {
+            return self.fill_split(stamp_ns) || any;
+        }
+        while self.ios_left > 0 {
+            let Some(buffer) = self.free.pop() else { break };
+            let (lba, write) = self.next();
+            let io = if write { Io::write(lba, self.plan.io_blocks) } else { Io::read(lba, self.plan.io_blocks) };
+            let tag = lba | if write { WRITE } else { 0 };
+            match self.queue.submit(io, Flight { buffer, tag }, stamp_ns) {
+                Ok(_) => {
+                    any = true;
+                    self.ios_left -= 1;
+                    if write {
+                        self.recorded.writes_sent += 1;
+                    } else {
+                        self.recorded.reads_sent += 1;
+                    }
+                }
+                Err(rejected) => {
+                    // There are as many buffers as the queue holds commands, so this is a queue that was stopped.
+                    debug_assert_eq!(rejected.reason, RejectedReason::Stopped);
+                    self.free.push(rejected.payload.buffer);
+                    break;
+                }
+            }
+        }
+        any
+    }
+
+    /// Where the next I/O goes, and whether it writes.
+    #[inline(always)]
+    fn next(&mut self) -> (u64, bool) {
+        let write = self.read_below != u64::MAX && self.random.next_u64() >= self.read_below;
+        let slot = if self.random_access {
+            self.random.below(self.plan.slots)
+        } else {
+            let slot = self.next_slot;
+            self.next_slot = if slot + 1 == self.plan.slots { 0 } else { slot + 1 };
+            slot
+        };
+        (self.first_lba + slot * u64::from(self.plan.io_blocks), write)
+    }
+
+    /// The same for I/Os of several commands.
+    fn fill_split(&mut self, stamp_ns: u64) -> bool {
+        let mut any = false;
+        loop {
+            let (number, part) = match self.pending {
+                Some(pending) => pending,
+                None if self.ios_left == 0 => break,
+                None => {
+                    let Some(number) = self.free_groups.pop() else { break };
+                    let (first_lba, write) = self.next();
+                    let left = self.plan.commands | if write { 1 << 31 } else { 0 };
+                    if let Some(group) = self.groups.get_mut(number as usize) {
+                        *group = Group { first_lba, stamp_ns, left, failed: false };
+                    }
+                    self.ios_left -= 1;
+                    (number, 0)
+                }
+            };
+            let Some(buffer) = self.free.pop() else {
+                self.pending = Some((number, part));
+                break;
+            };
+            let group = self.groups.get(number as usize).copied().unwrap_or_default();
+            let write = group.left >> 31 != 0;
+            let tag = u64::from(number) | u64::from(part) << 32 | if write { WRITE } else { 0 };
+            let io = part_io(&self.plan, &group, tag);
+            match self.queue.submit(io, Flight { buffer, tag }, stamp_ns) {
+                Ok(_) => {
+                    any = true;
+                    if write {
+                        self.recorded.writes_sent += 1;
+                    } else {
+                        self.recorded.reads_sent += 1;
+                    }
+                    self.pending = (part + 1 < self.plan.commands).then_some((number, part + 1));
+                }
+                Err(rejected) => {
+                    self.free.push(rejected.payload.buffer);
+                    self.pending = Some((number, part));
+                    break;
+                }
+            }
+        }
+        any
+    }
+
+    /// Submits failed reads once more.
+    #[cold]
+    fn repeat(&mut self, stamp_ns: u64) -> bool {
+        let mut any = false;
+        while let Some(flight) = self.again.pop() {
+            let io = if self.plan.commands > 1 {
+                let group = self.groups.get((flight.tag & 0xffff_ffff) as usize).copied().unwrap_or_default();
+                part_io(&self.plan, &group, flight.tag)
+            } else {
+                Io::read(flight.tag & PLACE, self.plan.io_blocks)
+            };
+            match self.queue.submit(io, flight, stamp_ns) {
+                Ok(_) => {
+                    any = true;
+                    self.recorded.reads_sent += 1;
+                }
+                Err(rejected) => {
+                    self.again.push(rejected.payload);
+                    break;
+                }
+            }
+        }
+        any
+    }
+
+    /// An empty poll with nothing to submit.
+    #[inline(never)]
+    fn nothing(&mut self) -> Result<Turn, DriverError> {
+        let now_ns = self.clock.now_ns();
+        self.look(now_ns)?;
+        if now_ns >= self.bin_end_ns {
+            self.roll(now_ns);
+        }
+        Ok(self.idle_until(now_ns))
+    }
+
+    /// The run's time is over, or nothing is left to submit: wait for what is in flight.
+    #[cold]
+    fn ending(&mut self) -> Result<Turn, DriverError> {
+        let now_ns = self.clock.now_ns();
+        // There is no time left to repeat these.
+        self.recorded.errors.failed += self.again.len() as u64;
+        self.free.extend(self.again.drain(..).map(|flight| flight.buffer));
+        if self.queue.in_flight() == 0 {
+            return Ok(Turn::Finished);
+        }
+        self.look(now_ns)?;
+        Ok(self.idle_until(now_ns))
+    }
+
+    fn idle_until(&self, now_ns: u64) -> Turn {
+        let next_ns = if now_ns < self.stop_ns { self.stop_ns.min(self.bin_end_ns) } else { u64::MAX };
+        // A command's age is looked at every second at least.
+        Turn::Idle { until_ns: next_ns.min(now_ns + 1_000_000_000) }
+    }
+
+    fn look(&mut self, now_ns: u64) -> Result<(), DriverError> {
+        match self.queue.overdue(now_ns) {
+            Some(overdue) => Err(self.queue.timed_out(overdue)),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the current bin, and those that passed without a look.
+    #[cold]
+    fn roll(&mut self, now_ns: u64) {
+        while now_ns >= self.bin_end_ns && self.bin_end_ns <= self.stop_ns {
+            self.recorded.bins.push(core::mem::take(&mut self.bin));
+            self.bin_end_ns += BIN_NS;
+        }
+        if self.bin_end_ns > self.stop_ns && now_ns >= self.stop_ns {
+            self.bin_end_ns = u64::MAX;
+        }
+        let ios = self.recorded.read_ios + self.recorded.write_ios;
+        self.live.ios.store(ios, Ordering::Relaxed);
+        self.live.bytes.store(ios * self.io_bytes, Ordering::Relaxed);
+    }
+
+    /// Waits as the queue was made to.
+    pub(super) fn idle(&self, until_ns: u64) {
+        self.queue.idle(until_ns);
+    }
+
+    /// Ends the queue and gives the records.
+    pub(super) fn finish(mut self) -> (Recorded, u64) {
+        if self.bin != Bin::default() {
+            self.recorded.bins.push(self.bin);
+        }
+        let tally = self.queue.controller().tally();
+        tally.add(false, IoOpcode::READ.into_bits(), self.recorded.reads_sent);
+        tally.add(false, IoOpcode::WRITE.into_bits(), self.recorded.writes_sent);
+        (self.recorded, self.io_bytes)
+    }
+}
+
+/// A draw of 64 bits below this happens in `percent` of all cases.
+fn threshold(percent: u8) -> u64 {
+    if percent >= 100 { u64::MAX } else { ((u128::from(percent) << 64) / 100) as u64 }
+}
+
+/// The command for one part of an I/O.
+fn part_io(plan: &Plan, group: &Group, tag: u64) -> Io {
+    let part = (tag >> 32 & 0x0fff_ffff) as u32;
+    let done = part * plan.command_blocks;
+    let blocks = plan.command_blocks.min(plan.io_blocks - done);
+    let lba = group.first_lba + u64::from(done);
+    if tag & WRITE == 0 { Io::read(lba, blocks) } else { Io::write(lba, blocks) }
+}
+
+/// Ends one part of a group; gives the group when it was the last.
+fn end_part(groups: &mut [Group], free_groups: &mut Vec<u32>, tag: u64, failed: bool) -> Option<Group> {
+    let number = (tag & 0xffff_ffff) as u32;
+    let group = groups.get_mut(number as usize)?;
+    group.left -= 1;
+    group.failed |= failed;
+    (group.left & !(1 << 31) == 0).then(|| {
+        free_groups.push(number);
+        *group
+    })
+}
+
+/// What is to be done about a failed command.
+enum Verdict {
+    /// It will be repeated.
+    Again,
+    /// It failed for good.
+    Over(Flight),
+}
+
+/// A failed command's surroundings.
+struct Failure<'a> {
+    recorded: &'a mut Recorded,
+    again: &'a mut Vec<Flight>,
+    groups: &'a [Group],
+    plan: &'a Plan,
+    seen_ns: u64,
+    start_ns: u64,
+}
+
+impl Failure<'_> {
+    #[cold]
+    fn handle(&mut self, done: Done<Flight>, split: bool) -> Verdict {
+        let mut flight = done.buffer;
+        let status = Status::from_bits(done.status);
+        let errors = &mut self.recorded.errors;
+        *errors.by_status.entry(done.status).or_default() += 1;
+        let lba = if split {
+            let group = self.groups.get((flight.tag & 0xffff_ffff) as usize).copied().unwrap_or_default();
+            part_io(self.plan, &group, flight.tag).lba
+        } else {
+            flight.tag & PLACE
+        };
+        if errors.first.len() < KEPT_FAILURES {
+            errors.first.push(FailedIo {
+                write: flight.tag & WRITE != 0,
+                lba,
+                status: done.status,
+                at_ns: self.seen_ns.saturating_sub(self.start_ns),
+            });
+        }
+        let retries = (flight.tag >> RETRIES_SHIFT & 3) as u8;
+        if flight.tag & WRITE == 0 && retries < MOST_RETRIES && !status.dnr() {
+            flight.tag += 1 << RETRIES_SHIFT;
+            self.again.push(flight);
+            return Verdict::Again;
+        }
+        Verdict::Over(flight)
+    }
+}
