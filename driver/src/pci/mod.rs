@@ -6,7 +6,8 @@
 //! - [`PciAddress`], and [`device_spec`] that finds the address behind any name a person may type;
 //! - [`enumerate`]: every NVMe function of the machine, without asking the drive;
 //! - [`config`]: configuration space, decoded from bytes wherever they come from;
-//! - [`link`]: the links between a drive and the root, and the most they can carry.
+//! - [`link`]: the links between a drive and the root, and the most they can carry;
+//! - [`usage`]: who uses a drive, and holding one that nobody uses.
 #![forbid(unsafe_code)]
 
 mod address;
@@ -17,6 +18,9 @@ pub mod link;
 mod sysfs;
 #[cfg(test)]
 mod testing;
+pub mod usage;
 
 pub use address::{AddressError, AddressFault, PciAddress};
-pub use sysfs::{DeviceNumber, DeviceNumberError, ExclusiveOpen, HostActions, Sysfs, SysfsError, ThisHost};
+pub use sysfs::{
+    DeviceNode, DeviceNumber, DeviceNumberError, ExclusiveOpen, HostActions, Process, Sysfs, SysfsError, ThisHost,
+};

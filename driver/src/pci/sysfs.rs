@@ -17,6 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
 use serde::{Serialize, Serializer};
@@ -44,6 +45,15 @@ impl Serialize for DeviceNumber {
     }
 }
 
+/// What kind of node a device number belongs to: block and character devices are numbered apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DeviceNode {
+    /// A block device.
+    Block(DeviceNumber),
+    /// A character device.
+    Character(DeviceNumber),
+}
+
 /// A text that is not `major:minor`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected major:minor")]
@@ -56,6 +66,21 @@ impl FromStr for DeviceNumber {
         let (major, minor) = text.split_once(':').ok_or(DeviceNumberError)?;
         let number = |digits: &str| digits.parse().map_err(|_| DeviceNumberError);
         Ok(Self { major: number(major)?, minor: number(minor)? })
+    }
+}
+
+/// A process, as a person wants to be told of it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// Its command name.
+    pub command: String,
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PID {} ({})", self.pid, self.command)
     }
 }
 
@@ -106,15 +131,18 @@ pub trait HostActions: fmt::Debug + Send + Sync {
     /// mount in whatever mount namespace, swap, device mapper, md, ZFS, or another exclusive open.
     fn open_exclusive(&self, node: &Path) -> io::Result<ExclusiveOpen>;
 
-    /// The number of the device node that a path leads to, or `None` when it is not a device node. Links are followed,
-    /// and a remote file system is not asked.
-    fn device_number(&self, path: &Path) -> io::Result<Option<DeviceNumber>>;
+    /// The kind and number of the device node that a path leads to, or `None` when it is not a device node. Links are
+    /// followed, and a remote file system is not asked.
+    fn device_node(&self, path: &Path) -> io::Result<Option<DeviceNode>>;
 
     /// Whether this process may open a node for reading and writing.
     fn may_open(&self, node: &Path) -> io::Result<()>;
 
     /// Loads a kernel module with everything that it needs.
     fn load_module(&self, module: &str) -> io::Result<()>;
+
+    /// Lets the kernel or another process finish what it is doing.
+    fn pause(&self, duration: Duration);
 }
 
 /// A block device held open exclusively, until dropped.
@@ -122,8 +150,8 @@ pub trait HostActions: fmt::Debug + Send + Sync {
 pub struct ExclusiveOpen {
     /// The open file.
     pub file: File,
-    /// The device that was really opened: the node's own number, whatever its name promises.
-    pub device: Option<DeviceNumber>,
+    /// The number of the block device that was really opened, whatever the node's name promises.
+    pub device: DeviceNumber,
 }
 
 /// [`HostActions`] on the machine that this process runs on.
@@ -145,17 +173,18 @@ impl HostActions for ThisHost {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a block device"));
         }
         let device = DeviceNumber { major: rustix::fs::major(stat.st_rdev), minor: rustix::fs::minor(stat.st_rdev) };
-        Ok(ExclusiveOpen { file: File::from(descriptor), device: Some(device) })
+        Ok(ExclusiveOpen { file: File::from(descriptor), device })
     }
 
-    fn device_number(&self, path: &Path) -> io::Result<Option<DeviceNumber>> {
+    fn device_node(&self, path: &Path) -> io::Result<Option<DeviceNode>> {
         // DONT_SYNC: descriptors of other processes may lie on a network file system that no longer answers.
         let stat = rustix::fs::statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE)?;
-        let is_node = matches!(
-            FileType::from_raw_mode(u32::from(stat.stx_mode)),
-            FileType::BlockDevice | FileType::CharacterDevice
-        );
-        Ok(is_node.then_some(DeviceNumber { major: stat.stx_rdev_major, minor: stat.stx_rdev_minor }))
+        let number = DeviceNumber { major: stat.stx_rdev_major, minor: stat.stx_rdev_minor };
+        Ok(match FileType::from_raw_mode(u32::from(stat.stx_mode)) {
+            FileType::BlockDevice => Some(DeviceNode::Block(number)),
+            FileType::CharacterDevice => Some(DeviceNode::Character(number)),
+            _ => None,
+        })
     }
 
     fn may_open(&self, node: &Path) -> io::Result<()> {
@@ -177,6 +206,11 @@ impl HostActions for ThisHost {
             }
         }
         answer
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the kernel and udev live in real time, whatever clock a run has")]
+    fn pause(&self, duration: Duration) {
+        std::thread::sleep(duration);
     }
 }
 
@@ -231,6 +265,11 @@ impl Sysfs {
     /// A path below `/dev`.
     pub fn dev(&self, path: impl AsRef<Path>) -> PathBuf {
         self.dev.join(path)
+    }
+
+    /// Where a path that the kernel prints (`/dev/dm-0`) is: below this tree when it starts with `/dev`.
+    pub(crate) fn node(&self, printed: &str) -> PathBuf {
+        printed.strip_prefix("/dev/").map_or_else(|| PathBuf::from(printed), |below| self.dev(below))
     }
 
     /// A path below `/lib/modules`.
@@ -334,6 +373,11 @@ impl Sysfs {
         self.attribute(self.proc(format!("{pid}/comm"))).unwrap_or_else(|| "?".to_owned())
     }
 
+    /// A process by its number.
+    pub fn process(&self, pid: u32) -> Process {
+        Process { pid, command: self.command_of(pid) }
+    }
+
     /// Whether a process of this number lives.
     pub fn is_alive(&self, pid: u32) -> bool {
         self.proc(pid.to_string()).exists()
@@ -379,10 +423,10 @@ mod tests {
 
     #[test]
     fn on_this_host_a_character_node_has_a_number_and_a_plain_file_has_none() {
-        let null = ThisHost.device_number(Path::new("/dev/null")).unwrap();
-        assert_eq!(null, Some(DeviceNumber { major: 1, minor: 3 }));
+        let null = ThisHost.device_node(Path::new("/dev/null")).unwrap();
+        assert_eq!(null, Some(DeviceNode::Character(DeviceNumber { major: 1, minor: 3 })));
         let plain = tempfile::NamedTempFile::new().unwrap();
-        assert_eq!(ThisHost.device_number(plain.path()).unwrap(), None);
+        assert_eq!(ThisHost.device_node(plain.path()).unwrap(), None);
     }
 
     #[test]

@@ -11,11 +11,27 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use rustix::io::Errno;
 
 use super::PciAddress;
-use super::sysfs::{DeviceNumber, ExclusiveOpen, HostActions, Sysfs};
+use super::sysfs::{DeviceNode, ExclusiveOpen, HostActions, Sysfs};
+
+/// Something that happens while a wait goes on.
+pub(crate) struct AtPause(pub Box<dyn FnOnce() + Send>);
+
+impl AtPause {
+    fn happen(self) {
+        (self.0)();
+    }
+}
+
+impl core::fmt::Debug for AtPause {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("AtPause")
+    }
+}
 
 /// What the fake kernel does, and what it was asked.
 #[derive(Debug, Default)]
@@ -25,7 +41,7 @@ pub(crate) struct Behaviour {
     /// Paths whose open answers EACCES.
     pub denied: BTreeSet<PathBuf>,
     /// The numbers of device nodes, by path; links to them are followed.
-    pub numbers: BTreeMap<PathBuf, DeviceNumber>,
+    pub nodes: BTreeMap<PathBuf, DeviceNode>,
     /// Drivers that do not bind when asked.
     pub refusing: BTreeSet<String>,
     /// Modules that can be loaded: a driver of that name appears.
@@ -34,6 +50,8 @@ pub(crate) struct Behaviour {
     pub blocking: BTreeSet<String>,
     /// A driver that takes every function without an override, as one with an entry in new_id does.
     pub greedy: Option<String>,
+    /// What happens elsewhere in the machine while something waits; once.
+    pub at_pause: Option<AtPause>,
     /// All writes, in order: path below the root, and value.
     pub writes: Vec<(String, String)>,
 }
@@ -60,6 +78,11 @@ impl FakeKernel {
 
     pub fn writes(&self) -> Vec<(String, String)> {
         self.with(|behaviour| behaviour.writes.clone())
+    }
+
+    /// Takes a function off its driver, as somebody else might.
+    pub fn write_unbind(&self, address: PciAddress) {
+        self.unbind(&address.to_string()).expect("a driver to unbind from");
     }
 
     /// Lets blocked writes go on.
@@ -159,12 +182,15 @@ impl HostActions for FakeKernel {
         if busy {
             return Err(Errno::BUSY.into());
         }
-        Ok(ExclusiveOpen { file, device: self.device_number(node)? })
+        match self.device_node(node)? {
+            Some(DeviceNode::Block(device)) => Ok(ExclusiveOpen { file, device }),
+            _ => Err(Errno::NOTBLK.into()),
+        }
     }
 
-    fn device_number(&self, path: &Path) -> io::Result<Option<DeviceNumber>> {
+    fn device_node(&self, path: &Path) -> io::Result<Option<DeviceNode>> {
         let path = fs::canonicalize(path)?;
-        Ok(self.with(|behaviour| behaviour.numbers.get(&path).copied()))
+        Ok(self.with(|behaviour| behaviour.nodes.get(&path).copied()))
     }
 
     fn may_open(&self, node: &Path) -> io::Result<()> {
@@ -178,6 +204,13 @@ impl HostActions for FakeKernel {
         }
         fs::create_dir_all(self.driver_directory(module))?;
         fs::create_dir_all(self.root.join("sys/module").join(module.replace('-', "_")))
+    }
+
+    fn pause(&self, _: Duration) {
+        let act = self.with(|behaviour| behaviour.at_pause.take());
+        if let Some(act) = act {
+            act.happen();
+        }
     }
 }
 
@@ -285,7 +318,7 @@ impl FakeHost {
             let entry = group.join("devices").join(member.to_string());
             symlink(self.sysfs.pci_device(member), entry).expect("a link");
         }
-        self.file(&format!("dev/vfio/{number}"), "");
+        self.character_node(&format!("vfio/{number}"), &format!("236:{number}"));
     }
 
     /// The driver of a function.
@@ -303,12 +336,20 @@ impl FakeHost {
         }
     }
 
-    /// A device node of this number below `/dev`.
-    pub fn node(&self, name: &str, number: &str) -> PathBuf {
+    /// A block device node of this number below `/dev`.
+    pub fn block_node(&self, name: &str, number: &str) -> PathBuf {
+        self.node(name, DeviceNode::Block(number.parse().expect("major:minor")))
+    }
+
+    /// A character device node of this number below `/dev`.
+    pub fn character_node(&self, name: &str, number: &str) -> PathBuf {
+        self.node(name, DeviceNode::Character(number.parse().expect("major:minor")))
+    }
+
+    fn node(&self, name: &str, node: DeviceNode) -> PathBuf {
         self.file(&format!("dev/{name}"), "");
         let path = self.path(&format!("dev/{name}"));
-        let number = number.parse().expect("major:minor");
-        self.kernel.with(|behaviour| behaviour.numbers.insert(path.clone(), number));
+        self.kernel.with(|behaviour| behaviour.nodes.insert(path.clone(), node));
         path
     }
 
@@ -338,7 +379,7 @@ impl FakeHost {
         self.file(&format!("{controller}/state"), "live\n");
         self.file(&format!("{controller}/transport"), "pcie\n");
         self.link(&format!("sys/class/nvme/{name}"), self.path(&controller));
-        self.node(name, &format!("240:{minor}"));
+        self.character_node(name, &format!("240:{minor}"));
     }
 
     /// A namespace of a controller with partitions, and its nodes.
@@ -362,7 +403,7 @@ impl FakeHost {
             &format!("sys/class/nvme-generic/{generic}"),
             self.path(&format!("{below}/nvme/{controller}/{generic}")),
         );
-        self.node(&generic, &format!("241:{nsid}"));
+        self.character_node(&generic, &format!("241:{nsid}"));
     }
 
     /// A block device with an empty `holders`, in the class and in `/dev`.
@@ -371,7 +412,7 @@ impl FakeHost {
         self.file(&format!("{directory}/size"), format!("{sectors}\n"));
         self.directory(&format!("{directory}/holders"));
         self.link(&format!("sys/class/block/{name}"), self.path(directory));
-        self.node(name, number);
+        self.block_node(name, number);
     }
 
     /// Lets one block device hold another, as device mapper and md do.
