@@ -7,13 +7,16 @@
 //! - [`enumerate`]: every NVMe function of the machine, without asking the drive;
 //! - [`config`]: configuration space, decoded from bytes wherever they come from;
 //! - [`link`]: the links between a drive and the root, and the most they can carry;
-//! - [`usage`]: who uses a drive, and holding one that nobody uses.
+//! - [`usage`]: who uses a drive, and holding one that nobody uses;
+//! - [`binding`]: handing a drive to vfio-pci and giving it back, and [`iommu`], without which that is no use.
 #![forbid(unsafe_code)]
 
 mod address;
+pub mod binding;
 pub mod config;
 pub mod device_spec;
 pub mod enumerate;
+pub mod iommu;
 pub mod link;
 mod sysfs;
 #[cfg(test)]

@@ -48,6 +48,10 @@ pub(crate) struct Behaviour {
     pub loadable: BTreeSet<String>,
     /// Attributes (by file name) whose write never returns until [`FakeKernel::release_writes`].
     pub blocking: BTreeSet<String>,
+    /// The state that the kernel's controller has after its driver took it.
+    pub state_after_probe: Option<String>,
+    /// Descriptors of this process that led to block device nodes when a driver was told to let go.
+    pub open_at_unbind: usize,
     /// A driver that takes every function without an override, as one with an entry in new_id does.
     pub greedy: Option<String>,
     /// What happens elsewhere in the machine while something waits; once.
@@ -136,10 +140,20 @@ impl FakeKernel {
             symlink(self.driver_directory(&driver), device.join("driver"))?;
             if driver == "nvme" {
                 fs::create_dir_all(device.join("nvme/nvme0"))?;
+                if let Some(state) = self.with(|behaviour| behaviour.state_after_probe.clone()) {
+                    fs::write(device.join("nvme/nvme0/state"), state)?;
+                }
             }
         }
         Ok(())
     }
+}
+
+/// Descriptors of this process, really open, that lead to block device nodes of the fake machine.
+fn open_nodes(behaviour: &Behaviour) -> usize {
+    let is_block = |path: &PathBuf| matches!(behaviour.nodes.get(path), Some(DeviceNode::Block(_)));
+    let descriptors = fs::read_dir("/proc/self/fd").expect("this process");
+    descriptors.flatten().filter_map(|entry| entry.path().read_link().ok()).filter(is_block).count()
 }
 
 impl HostActions for FakeKernel {
@@ -149,6 +163,9 @@ impl HostActions for FakeKernel {
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut behaviour = self.behaviour.lock().unwrap_or_else(PoisonError::into_inner);
         behaviour.writes.push((below, text.clone()));
+        if file == "unbind" {
+            behaviour.open_at_unbind = open_nodes(&behaviour);
+        }
         while behaviour.blocking.contains(&file) {
             behaviour = self.unblocked.wait(behaviour).unwrap_or_else(PoisonError::into_inner);
         }
