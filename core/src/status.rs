@@ -2,9 +2,36 @@
 //!
 //! NVM Express Base Specification, "Status Field". The fifteen bits of a completion without its phase tag: status code
 //! (bits 7:0), status code type (10:8), command retry delay (12:11), more (13), do not retry (14).
+//!
+//! The names, one sentence for each, and whether the same command may succeed when sent again, are a table: [`CODES`].
 #![forbid(unsafe_code)]
 
+mod code;
+pub use code::CODES;
+
 use ::core::fmt;
+
+/// What one status code means.
+#[derive(Clone, Copy, Debug)]
+pub struct Code {
+    /// Status code type and status code as one number: 281h is type 2, code 81h.
+    pub type_and_code: u16,
+    /// The specification's name.
+    pub name: &'static str,
+    /// What it says, in one sentence.
+    pub doc: &'static str,
+    /// Whether sending the same command again can help.
+    pub retry: Retry,
+}
+
+/// Whether sending the same command again can help. The controller's Do Not Retry bit overrules it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// The cause may pass.
+    MayHelp,
+    /// The command itself is the cause, or the cause stays.
+    Useless,
+}
 
 /// The status field of a completion, without the phase tag.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -77,23 +104,41 @@ impl Status {
         self.type_and_code() == 0
     }
 
+    /// What the specification says of type and code, where it says anything.
+    pub fn code(self) -> Option<&'static Code> {
+        CODES.binary_search_by_key(&self.type_and_code(), |code| code.type_and_code).ok().and_then(|i| CODES.get(i))
+    }
+
     /// The name of type and code, where the specification gives one.
     pub fn name(self) -> Option<&'static str> {
-        CODES.iter().find(|(code, _)| *code == self.type_and_code()).map(|(_, name)| *name)
+        self.code().map(|code| code.name)
+    }
+
+    /// What the status code type is called.
+    pub const fn type_name(self) -> &'static str {
+        match self.sct() {
+            0 => "Generic Command Status",
+            1 => "Command Specific Status",
+            2 => "Media and Data Integrity Error",
+            3 => "Path Related Status",
+            7 => "Vendor Specific Status",
+            _ => "Reserved Status Type",
+        }
+    }
+
+    /// Whether sending the same command again can help: the controller did not say Do Not Retry, and the cause may
+    /// pass. A code without a name is judged by Do Not Retry alone.
+    pub fn may_retry(self) -> bool {
+        !self.is_success() && !self.dnr() && self.code().is_none_or(|code| code.retry == Retry::MayHelp)
     }
 }
 
 impl fmt::Display for Status {
     /// The name and the whole field: `Invalid Field in Command (0002h)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.name().unwrap_or(match self.sct() {
-            0 => "Unknown Generic Command Status",
-            1 => "Unknown Command Specific Status",
-            2 => "Unknown Media and Data Integrity Error",
-            3 => "Unknown Path Related Status",
-            7 => "Vendor Specific Status",
-            _ => "Unknown Status",
-        });
+        let Some(name) = self.name() else {
+            return write!(f, "Unknown {} ({:04X}h)", self.type_name(), self.0);
+        };
         write!(f, "{name} ({:04X}h)", self.0)
     }
 }
@@ -104,126 +149,32 @@ impl fmt::Debug for Status {
     }
 }
 
-/// Type and code, name.
-#[rustfmt::skip]
-const CODES: &[(u16, &str)] = &[
-    (0x000, "Successful Completion"),
-    (0x001, "Invalid Command Opcode"),
-    (0x002, "Invalid Field in Command"),
-    (0x003, "Command ID Conflict"),
-    (0x004, "Data Transfer Error"),
-    (0x005, "Commands Aborted due to Power Loss Notification"),
-    (0x006, "Internal Error"),
-    (0x007, "Command Abort Requested"),
-    (0x008, "Command Aborted due to SQ Deletion"),
-    (0x009, "Command Aborted due to Failed Fused Command"),
-    (0x00a, "Command Aborted due to Missing Fused Command"),
-    (0x00b, "Invalid Namespace or Format"),
-    (0x00c, "Command Sequence Error"),
-    (0x00d, "Invalid SGL Segment Descriptor"),
-    (0x00e, "Invalid Number of SGL Descriptors"),
-    (0x00f, "Data SGL Length Invalid"),
-    (0x010, "Metadata SGL Length Invalid"),
-    (0x011, "SGL Descriptor Type Invalid"),
-    (0x012, "Invalid Use of Controller Memory Buffer"),
-    (0x013, "PRP Offset Invalid"),
-    (0x014, "Atomic Write Unit Exceeded"),
-    (0x015, "Operation Denied"),
-    (0x016, "SGL Offset Invalid"),
-    (0x018, "Host Identifier Inconsistent Format"),
-    (0x019, "Keep Alive Timer Expired"),
-    (0x01a, "Keep Alive Timeout Invalid"),
-    (0x01b, "Command Aborted due to Preempt and Abort"),
-    (0x01c, "Sanitize Failed"),
-    (0x01d, "Sanitize In Progress"),
-    (0x01e, "SGL Data Block Granularity Invalid"),
-    (0x01f, "Command Not Supported for Queue in CMB"),
-    (0x020, "Namespace is Write Protected"),
-    (0x021, "Command Interrupted"),
-    (0x022, "Transient Transport Error"),
-    (0x023, "Command Prohibited by Command and Feature Lockdown"),
-    (0x024, "Admin Command Media Not Ready"),
-    (0x025, "Invalid Key Tag"),
-    (0x026, "Host Dispersed Namespace Support Not Enabled"),
-    (0x027, "Host Identifier Not Initialized"),
-    (0x028, "Incorrect Key"),
-    (0x029, "FDP Disabled"),
-    (0x02a, "Invalid Placement Handle List"),
-    (0x080, "LBA Out of Range"),
-    (0x081, "Capacity Exceeded"),
-    (0x082, "Namespace Not Ready"),
-    (0x083, "Reservation Conflict"),
-    (0x084, "Format In Progress"),
-    (0x100, "Completion Queue Invalid"),
-    (0x101, "Invalid Queue Identifier"),
-    (0x102, "Invalid Queue Size"),
-    (0x103, "Abort Command Limit Exceeded"),
-    (0x105, "Asynchronous Event Request Limit Exceeded"),
-    (0x106, "Invalid Firmware Slot"),
-    (0x107, "Invalid Firmware Image"),
-    (0x108, "Invalid Interrupt Vector"),
-    (0x109, "Invalid Log Page"),
-    (0x10a, "Invalid Format"),
-    (0x10b, "Firmware Activation Requires Conventional Reset"),
-    (0x10c, "Invalid Queue Deletion"),
-    (0x10d, "Feature Identifier Not Saveable"),
-    (0x10e, "Feature Not Changeable"),
-    (0x10f, "Feature Not Namespace Specific"),
-    (0x110, "Firmware Activation Requires NVM Subsystem Reset"),
-    (0x111, "Firmware Activation Requires Controller Level Reset"),
-    (0x112, "Firmware Activation Requires Maximum Time Violation"),
-    (0x113, "Firmware Activation Prohibited"),
-    (0x114, "Overlapping Range"),
-    (0x115, "Namespace Insufficient Capacity"),
-    (0x116, "Namespace Identifier Unavailable"),
-    (0x118, "Namespace Already Attached"),
-    (0x119, "Namespace Is Private"),
-    (0x11a, "Namespace Not Attached"),
-    (0x11b, "Thin Provisioning Not Supported"),
-    (0x11c, "Controller List Invalid"),
-    (0x11d, "Device Self-test In Progress"),
-    (0x11e, "Boot Partition Write Prohibited"),
-    (0x11f, "Invalid Controller Identifier"),
-    (0x120, "Invalid Secondary Controller State"),
-    (0x121, "Invalid Number of Controller Resources"),
-    (0x122, "Invalid Resource Identifier"),
-    (0x123, "Sanitize Prohibited While Persistent Memory Region is Enabled"),
-    (0x124, "ANA Group Identifier Invalid"),
-    (0x125, "ANA Attach Failed"),
-    (0x126, "Insufficient Capacity"),
-    (0x127, "Namespace Attachment Limit Exceeded"),
-    (0x128, "Prohibition of Command Execution Not Supported"),
-    (0x129, "I/O Command Set Not Supported"),
-    (0x12a, "I/O Command Set Not Enabled"),
-    (0x12b, "I/O Command Set Combination Rejected"),
-    (0x12c, "Invalid I/O Command Set"),
-    (0x12d, "Identifier Unavailable"),
-    (0x180, "Conflicting Attributes"),
-    (0x181, "Invalid Protection Information"),
-    (0x182, "Attempted Write to Read Only Range"),
-    (0x183, "Command Size Limit Exceeded"),
-    (0x1b8, "Zoned Boundary Error"),
-    (0x1b9, "Zone Is Full"),
-    (0x1ba, "Zone Is Read Only"),
-    (0x1bb, "Zone Is Offline"),
-    (0x1bc, "Zone Invalid Write"),
-    (0x1bd, "Too Many Active Zones"),
-    (0x1be, "Too Many Open Zones"),
-    (0x1bf, "Invalid Zone State Transition"),
-    (0x280, "Write Fault"),
-    (0x281, "Unrecovered Read Error"),
-    (0x282, "End-to-end Guard Check Error"),
-    (0x283, "End-to-end Application Tag Check Error"),
-    (0x284, "End-to-end Reference Tag Check Error"),
-    (0x285, "Compare Failure"),
-    (0x286, "Access Denied"),
-    (0x287, "Deallocated or Unwritten Logical Block"),
-    (0x288, "End-to-End Storage Tag Check Error"),
-    (0x300, "Internal Path Error"),
-    (0x301, "Asymmetric Access Persistent Loss"),
-    (0x302, "Asymmetric Access Inaccessible"),
-    (0x303, "Asymmetric Access Transition"),
-    (0x360, "Controller Pathing Error"),
-    (0x370, "Host Pathing Error"),
-    (0x371, "Command Aborted By Host"),
-];
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_rises_so_that_it_can_be_searched() {
+        assert!(CODES.is_sorted_by(|a, b| a.type_and_code < b.type_and_code));
+        for code in CODES {
+            assert_eq!(Status::new((code.type_and_code >> 8) as u8, code.type_and_code as u8).name(), Some(code.name));
+            assert!(code.doc.ends_with('.'), "{}", code.name);
+        }
+    }
+
+    #[test]
+    fn a_status_shows_its_name_and_all_its_bits() {
+        assert_eq!(format!("{}", Status::from_bits(0x2002)), "Invalid Field in Command (2002h)");
+        assert_eq!(format!("{}", Status::from_bits(0x07c1)), "Unknown Vendor Specific Status (07C1h)");
+        assert_eq!(format!("{}", Status::from_bits(0x02ff)), "Unknown Media and Data Integrity Error (02FFh)");
+    }
+
+    #[test]
+    fn a_retry_is_offered_only_where_it_can_help() {
+        assert!(Status::new(0, 0x82).may_retry());
+        assert!(!Status::new(0, 0x82).with_dnr(true).may_retry());
+        assert!(!Status::new(0, 0x02).may_retry());
+        assert!(!Status::SUCCESS.may_retry());
+        assert!(Status::new(7, 0x01).may_retry());
+    }
+}

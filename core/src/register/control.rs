@@ -1,93 +1,8 @@
-//! The controller's registers: where they lie and what their bits mean.
-//!
-//! NVM Express Base Specification, "Controller Properties"; NVMe over PCIe Transport Specification for the doorbells.
-//! A register whose bits are all ones is what a vanished device answers: check [`is_all_ones`] before believing a bit.
+//! The registers by which a controller is brought up, watched and shut down.
 #![forbid(unsafe_code)]
 
 use crate::number::ZeroBasedU16;
 use crate::{bits, codes};
-
-/// Byte offsets of the registers in BAR0.
-pub mod offset {
-    /// Controller Capabilities, 8 bytes.
-    pub const CAP: u64 = 0x00;
-    /// Version, 4 bytes.
-    pub const VS: u64 = 0x08;
-    /// Interrupt Mask Set, 4 bytes.
-    pub const INTMS: u64 = 0x0c;
-    /// Interrupt Mask Clear, 4 bytes.
-    pub const INTMC: u64 = 0x10;
-    /// Controller Configuration, 4 bytes.
-    pub const CC: u64 = 0x14;
-    /// Controller Status, 4 bytes.
-    pub const CSTS: u64 = 0x1c;
-    /// NVM Subsystem Reset, 4 bytes.
-    pub const NSSR: u64 = 0x20;
-    /// Admin Queue Attributes, 4 bytes.
-    pub const AQA: u64 = 0x24;
-    /// Admin Submission Queue base address, 8 bytes.
-    pub const ASQ: u64 = 0x28;
-    /// Admin Completion Queue base address, 8 bytes.
-    pub const ACQ: u64 = 0x30;
-    /// Controller Memory Buffer Location, 4 bytes.
-    pub const CMBLOC: u64 = 0x38;
-    /// Controller Memory Buffer Size, 4 bytes.
-    pub const CMBSZ: u64 = 0x3c;
-    /// Boot Partition Information, 4 bytes.
-    pub const BPINFO: u64 = 0x40;
-    /// Boot Partition Read Select, 4 bytes.
-    pub const BPRSEL: u64 = 0x44;
-    /// Boot Partition Memory Buffer Location, 8 bytes.
-    pub const BPMBL: u64 = 0x48;
-    /// Controller Memory Buffer Memory Space Control, 8 bytes.
-    pub const CMBMSC: u64 = 0x50;
-    /// Controller Memory Buffer Status, 4 bytes.
-    pub const CMBSTS: u64 = 0x58;
-    /// Controller Memory Buffer Elasticity Buffer Size, 4 bytes.
-    pub const CMBEBS: u64 = 0x5c;
-    /// Controller Memory Buffer Sustained Write Throughput, 4 bytes.
-    pub const CMBSWTP: u64 = 0x60;
-    /// NVM Subsystem Shutdown, 4 bytes.
-    pub const NSSD: u64 = 0x64;
-    /// Controller Ready Timeouts, 4 bytes.
-    pub const CRTO: u64 = 0x68;
-    /// Persistent Memory Region Capabilities, 4 bytes.
-    pub const PMRCAP: u64 = 0xe00;
-    /// Persistent Memory Region Control, 4 bytes.
-    pub const PMRCTL: u64 = 0xe04;
-    /// Persistent Memory Region Status, 4 bytes.
-    pub const PMRSTS: u64 = 0xe08;
-    /// Persistent Memory Region Elasticity Buffer Size, 4 bytes.
-    pub const PMREBS: u64 = 0xe0c;
-    /// Persistent Memory Region Sustained Write Throughput, 4 bytes.
-    pub const PMRSWTP: u64 = 0xe10;
-    /// Persistent Memory Region Memory Space Control, lower half, 4 bytes.
-    pub const PMRMSCL: u64 = 0xe14;
-    /// Persistent Memory Region Memory Space Control, upper half, 4 bytes.
-    pub const PMRMSCU: u64 = 0xe18;
-    /// First doorbell.
-    pub const DOORBELLS: u64 = 0x1000;
-}
-
-/// What a write to NSSR must carry for a subsystem reset: the ASCII letters "NVMe".
-pub const NSSR_RESET: u32 = 0x4e56_4d65;
-
-/// Whether a 32-bit register reads as all ones, as it does when the device is gone.
-pub const fn is_all_ones(value: u32) -> bool {
-    value == u32::MAX
-}
-
-/// Whether a 64-bit register reads as all ones, as it does when the device is gone.
-pub const fn is_all_ones_u64(value: u64) -> bool {
-    value == u64::MAX
-}
-
-/// Byte offset in BAR0 of a queue's doorbell: the submission queue's tail, or the completion queue's head.
-///
-/// `dstrd` is the field CAP.DSTRD (four bits), the distance of two doorbells being `4 << dstrd` bytes.
-pub const fn doorbell_offset(qid: u16, completion: bool, dstrd: u8) -> u64 {
-    offset::DOORBELLS + (2 * qid as u64 + completion as u64) * (4 << (dstrd & 0xf))
-}
 
 bits! {
     /// CAP, Controller Capabilities. NVM Express Base Specification, "Offset 0h: CAP".
@@ -316,62 +231,18 @@ bits! {
 }
 
 bits! {
-    /// CMBLOC, Controller Memory Buffer Location. NVM Express Base Specification, "Offset 38h: CMBLOC".
-    pub struct CmbLocation(u32 as U32) {
-        /// Base Indicator Register: which BAR holds the buffer.
-        0:3 bir: u8 = COUNT, "Base Indicator Register";
-        /// Queues may lie partly in the buffer.
-        3:1 cqmms: bool = FLAG, "Queue Mixed Memory Support";
-        /// Queues in the buffer need not be contiguous.
-        4:1 cqpds: bool = FLAG, "Queue Physically Discontiguous Support";
-        /// Data pointer and data may lie in different memories.
-        5:1 cdpmls: bool = FLAG, "Data Pointer Mixed Locations Support";
-        /// Data pointer and command may lie in different memories.
-        6:1 cdpcils: bool = FLAG, "Data Pointer and Command Independent Locations Support";
-        /// Data and metadata may lie in different memories.
-        7:1 cdmmms: bool = FLAG, "Data Metadata Mixed Memory Support";
-        /// Queues in the buffer need not be aligned to dwords.
-        8:1 cqda: bool = FLAG, "Queue Dword Alignment";
-        /// Reserved.
-        9:3 __: u8 = RESERVED, "Reserved";
-        /// Where the buffer begins, in the units of CMBSZ.SZU.
-        12:20 ofst: u32 = HEX, "Offset";
+    /// ASQ and ACQ, base address of the admin queues. NVM Express Base Specification, "Offset 28h: ASQ".
+    pub struct QueueBase(u64 as U64) {
+        /// Reserved: the address is that of a page of 4 KiB.
+        0:12 __: u16 = RESERVED, "Reserved";
+        /// The address without its lowest 12 bits.
+        12:52 page: u64 = HEX, "Queue Base";
     }
 }
 
-bits! {
-    /// CMBSZ, Controller Memory Buffer Size. NVM Express Base Specification, "Offset 3Ch: CMBSZ".
-    pub struct CmbSize(u32 as U32) {
-        /// Submission queues may lie in the buffer.
-        0:1 sqs: bool = FLAG, "Submission Queue Support";
-        /// Completion queues may lie in the buffer.
-        1:1 cqs: bool = FLAG, "Completion Queue Support";
-        /// PRP and SGL lists may lie in the buffer.
-        2:1 lists: bool = FLAG, "PRP SGL List Support";
-        /// Data of commands that transfer from the controller may lie in the buffer.
-        3:1 rds: bool = FLAG, "Read Data Support";
-        /// Data of commands that transfer to the controller may lie in the buffer.
-        4:1 wds: bool = FLAG, "Write Data Support";
-        /// Reserved.
-        5:3 __: u8 = RESERVED, "Reserved";
-        /// Unit of size and offset: 4 KiB times 16^SZU.
-        8:4 szu: u8 = HEX, "Size Units";
-        /// Size of the buffer in units of SZU.
-        12:20 sz: u32 = COUNT, "Size";
-    }
-}
-
-impl CmbSize {
-    /// What one unit of size or offset is worth in bytes, or `None` for a reserved unit (7h and above).
-    pub const fn unit_bytes(self) -> Option<u64> {
-        if self.szu() > 6 { None } else { Some(4096 << (4 * self.szu())) }
-    }
-
-    /// Size of the buffer in bytes, or `None` for a reserved unit.
-    pub const fn size_bytes(self) -> Option<u64> {
-        match self.unit_bytes() {
-            Some(unit) => Some(unit * self.sz() as u64),
-            None => None,
-        }
+impl QueueBase {
+    /// The address.
+    pub const fn address(self) -> u64 {
+        self.page() << 12
     }
 }
