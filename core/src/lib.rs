@@ -10,6 +10,7 @@ pub mod command;
 pub mod completion;
 pub mod data_pointer;
 pub mod describe;
+pub mod feature;
 pub mod identify;
 pub mod lifecycle;
 pub mod log;

@@ -1,12 +1,25 @@
 //! Commands: the 64-byte submission queue entry, and one builder for each command.
 //!
-//! NVM Express Base Specification, "Submission Queue Entry". A builder is a structure whose fields have types exactly
-//! as wide as the command's, so that it cannot make an entry with a field out of range; the same table reads an entry
-//! back. Command identifier and data pointer are not the builder's: the queue and the data give those.
+//! NVM Express Base Specification, "Submission Queue Entry". A builder is a structure whose fields have types no wider
+//! than the command's, so that it cannot make an entry with a field out of range; the same table reads an entry back
+//! ([`Command::from_entry`]) and describes it. Command identifier and data pointer are not the builder's: the queue and
+//! the data give those.
+//!
+//! ```
+//! use nvmetal_core::command::{Command, io::Read};
+//! use nvmetal_core::number::ZeroBased;
+//!
+//! let read = Read { nsid: 1, slba: 0x1_0000_0000, nlb: ZeroBased::<u16>::from_count(8).unwrap(), ..Read::default() };
+//! let entry = read.entry().with_cid(7).with_prp(0x8000_0000, 0);
+//! assert_eq!(entry.cdw11(), 1); // upper half of the address
+//! assert_eq!(entry.cdw12(), 7); // eight blocks, counted from zero
+//! assert_eq!(Read::from_entry(&entry), read);
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod admin;
 pub mod io;
+pub mod zoned;
 
 /// A submission queue entry, as sixteen dwords in the order of the processor.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -181,24 +194,34 @@ impl SubmissionEntry {
         self
     }
 
-    /// The value of `width` bits from bit `low` of dword `dword` on; it may reach into the following dwords.
-    pub fn field(&self, dword: usize, low: u32, width: u32) -> u64 {
+    /// The value of `width` bits (at most 64) from bit `low` of dword `dword` on; it may reach into the dwords after.
+    pub const fn field(&self, dword: usize, low: u32, width: u32) -> u64 {
         let mut value = 0;
-        for bit in 0..width.min(64) {
-            let at = dword * 32 + (low + bit) as usize;
-            let set = self.0.get(at / 32).is_some_and(|d| d >> (at % 32) & 1 != 0);
-            value |= u64::from(set) << bit;
+        let mut done = 0;
+        while done < width {
+            let at = low + done;
+            let i = dword + (at / 32) as usize;
+            let here = if 32 - at % 32 < width - done { 32 - at % 32 } else { width - done };
+            if i < 16 {
+                value |= (self.0[i] as u64 >> (at % 32) & ((1 << here) - 1)) << done;
+            }
+            done += here;
         }
         value
     }
 
-    /// Sets the `width` bits from bit `low` of dword `dword` on; they may reach into the following dwords.
-    pub fn set_field(&mut self, dword: usize, low: u32, width: u32, value: u64) {
-        for bit in 0..width.min(64) {
-            let at = dword * 32 + (low + bit) as usize;
-            if let Some(d) = self.0.get_mut(at / 32) {
-                *d = *d & !(1 << (at % 32)) | ((value >> bit & 1) as u32) << (at % 32);
+    /// Sets the `width` bits (at most 64) from bit `low` of dword `dword` on; they may reach into the dwords after.
+    pub const fn set_field(&mut self, dword: usize, low: u32, width: u32, value: u64) {
+        let mut done = 0;
+        while done < width {
+            let at = low + done;
+            let i = dword + (at / 32) as usize;
+            let here = if 32 - at % 32 < width - done { 32 - at % 32 } else { width - done };
+            if i < 16 {
+                let mask = ((1 << here) - 1) as u64;
+                self.0[i] = (self.0[i] as u64 & !(mask << (at % 32)) | (value >> done & mask) << (at % 32)) as u32;
             }
+            done += here;
         }
     }
 }
@@ -221,6 +244,8 @@ impl ::core::fmt::Debug for SubmissionEntry {
 pub trait Command: Sized {
     /// Its opcode.
     const OPCODE: u8;
+    /// The table of its fields.
+    const DESCRIPTOR: CommandDescriptor;
     /// The entry, without command identifier and data pointer.
     fn entry(&self) -> SubmissionEntry;
     /// The command that the entry holds; the opcode is not looked at.
@@ -244,6 +269,19 @@ pub struct CommandField {
     pub width: u8,
     /// How the bits are read.
     pub shape: crate::describe::Shape,
+}
+
+/// A command, told by its fields.
+#[derive(Clone, Copy, Debug)]
+pub struct CommandDescriptor {
+    /// The opcode.
+    pub opcode: u8,
+    /// The specification's name.
+    pub name: &'static str,
+    /// What it does and where the specification defines it.
+    pub doc: &'static str,
+    /// The fields in the order of the entry.
+    pub fields: &'static [CommandField],
 }
 
 /// A command from a table of rows: `DWORD[LOW:WIDTH] name: Type = shape, "Label";`.
@@ -294,6 +332,13 @@ macro_rules! command {
         impl $crate::command::Command for $name {
             const OPCODE: u8 = $opcode.into_bits();
 
+            const DESCRIPTOR: $crate::command::CommandDescriptor = $crate::command::CommandDescriptor {
+                opcode: $opcode.into_bits(),
+                name: $label,
+                doc: concat!($($doc, "\n"),+),
+                fields: Self::FIELDS,
+            };
+
             fn entry(&self) -> $crate::command::SubmissionEntry {
                 #[allow(unused_mut, reason = "not every command has fields")]
                 let mut entry = $crate::command::SubmissionEntry::new(Self::OPCODE);
@@ -310,7 +355,7 @@ macro_rules! command {
 }
 pub(crate) use command;
 
-/// The widest data of a command's opcode says which way its data goes (bits 1:0 of the opcode).
+/// Which way a command's data goes, told by the low two bits of its opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// No data.

@@ -106,6 +106,13 @@ pub enum Form {
         /// The base unit.
         unit: &'static str,
     },
+    /// The same, over all bytes of a field that is an array of bytes.
+    Number {
+        /// How many base units one count is worth.
+        each: u64,
+        /// The base unit.
+        unit: &'static str,
+    },
     /// Two to the power of the value, times `each` of the base unit.
     PowerOfTwo {
         /// What 2^0 is worth.
@@ -152,7 +159,7 @@ impl Shape {
 
     /// Whether an array of this shape is one value (text, bytes) rather than one value per element.
     pub const fn is_whole(&self) -> bool {
-        matches!(self.form, Form::Text | Form::Digits | Form::Bytes | Form::Reserved)
+        matches!(self.form, Form::Text | Form::Digits | Form::Bytes | Form::Number { .. } | Form::Reserved)
     }
 }
 
@@ -186,6 +193,11 @@ pub mod shape {
     /// A number of units.
     pub const fn amount(each: u64, unit: &'static str) -> Shape {
         Shape::of(Form::Amount { each, unit })
+    }
+
+    /// An integer over all bytes of the field (3, 6, 10 bytes), in units.
+    pub const fn number(each: u64, unit: &'static str) -> Shape {
+        Shape::of(Form::Number { each, unit })
     }
 
     /// Two to the power of the value.
