@@ -218,7 +218,7 @@ impl SubmissionEntry {
             let i = dword + (at / 32) as usize;
             let here = if 32 - at % 32 < width - done { 32 - at % 32 } else { width - done };
             if i < 16 {
-                let mask = ((1 << here) - 1) as u64;
+                let mask = (1_u64 << here) - 1;
                 self.0[i] = (self.0[i] as u64 & !(mask << (at % 32)) | (value >> done & mask) << (at % 32)) as u32;
             }
             done += here;

@@ -45,14 +45,18 @@ bits! {
         15:1 subsystem_shutdown: bool = FLAG, "normal NVM subsystem shutdown notices";
         /// A temperature came back from beyond its threshold by the hysteresis.
         16:1 temperature_hysteresis: bool = FLAG, "temperature threshold hysteresis recovery notices";
-        /// Reachability groups changed.
-        17:1 reachability_group: bool = FLAG, "reachability group change notices";
-        /// Reachability associations changed.
-        18:1 reachability_association: bool = FLAG, "reachability association change notices";
+        /// Reachability groups or associations changed.
+        17:1 reachability: bool = FLAG, "reachability groups and associations change notices";
+        /// Reserved.
+        18:1 __: bool = RESERVED, "reserved";
         /// An allocated namespace changed.
         19:1 allocated_namespace: bool = FLAG, "allocated namespace attribute notices";
+        /// A cross-controller reset is complete.
+        20:1 cross_controller_reset: bool = FLAG, "cross-controller reset completed notices";
+        /// Communication with a host was lost.
+        21:1 lost_host: bool = FLAG, "lost host communication notices";
         /// Reserved.
-        20:7 __: u8 = RESERVED, "reserved";
+        22:5 __: u8 = RESERVED, "reserved";
         /// A zone descriptor changed.
         27:1 zone_descriptor: bool = FLAG, "zone descriptor changed notices";
         /// Reserved.

@@ -12,7 +12,7 @@ use nvmetal_core::command::admin::{AdminOpcode, Cns, GetLogPage, Identify};
 use nvmetal_core::command::{Command, SubmissionEntry};
 use nvmetal_core::identify;
 use nvmetal_core::lifecycle::BroughtUp;
-use nvmetal_core::log::Smart;
+use nvmetal_core::log::{LogId, Smart};
 use nvmetal_core::number::ZeroBasedU32;
 use nvmetal_core::queue::{
     CompletionRing, DeviceQuiet, Done, Generations, Parts, QueuePair, Slot, SlotTable, SubmissionRing,
@@ -266,7 +266,7 @@ impl Controller {
 
     /// The log page `lid` from `offset`: as many bytes as `into` has, a multiple of four, read in pieces as large as the
     /// controller takes. The event that announced it is retained.
-    pub fn log_page(&self, lid: u8, nsid: u32, offset: u64, into: &mut [u8]) -> Result<(), DriverError> {
+    pub fn log_page(&self, lid: LogId, nsid: u32, offset: u64, into: &mut [u8]) -> Result<(), DriverError> {
         if into.is_empty() || !into.len().is_multiple_of(4) {
             return Err(DriverError::Request(format!("a log page is read in dwords, not in {} bytes", into.len())));
         }
@@ -285,7 +285,7 @@ impl Controller {
     /// SMART / Health Information of the controller (A-32: asked for with the namespace FFFFFFFFh).
     pub fn smart(&self) -> Result<Box<Smart>, DriverError> {
         let mut data = Box::new(Smart::new_zeroed());
-        self.log_page(0x02, 0xffff_ffff, 0, data.as_mut_bytes())?;
+        self.log_page(LogId::SMART, 0xffff_ffff, 0, data.as_mut_bytes())?;
         Ok(data)
     }
 }
@@ -300,7 +300,7 @@ fn describe(entry: &SubmissionEntry) -> String {
         }
         AdminOpcode::GET_LOG_PAGE => {
             let get = GetLogPage::from_entry(entry);
-            format!("{name} (log page {:02X}h, offset {}, {} dwords)", get.lid, get.lpo, get.numd)
+            format!("{name} ({}, offset {}, {} dwords)", get.lid, get.lpo, get.numd)
         }
         AdminOpcode::GET_FEATURES | AdminOpcode::SET_FEATURES => {
             format!("{name} (feature {:02X}h)", entry.cdw10() & 0xff)

@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
 use nvmetal_core::command::admin::SetFeatures;
 use nvmetal_core::data_pointer::PageSize;
+use nvmetal_core::feature::FeatureId;
 use nvmetal_core::identify;
 use nvmetal_core::lifecycle::{BringUpOptions, BroughtUp, ShutdownOutcome};
 use nvmetal_core::register;
@@ -38,8 +39,6 @@ pub use tally::{SentCommand, Tally};
 
 /// Entries of the admin queues.
 const ADMIN_ENTRIES: u16 = 64;
-/// The feature "Number of Queues".
-const NUMBER_OF_QUEUES: u8 = 0x07;
 
 /// How a controller is to be opened.
 #[derive(Debug, Clone, Copy)]
@@ -135,7 +134,11 @@ impl Controller {
     fn request_queues(&self, count: u16) -> Result<u16, DriverError> {
         // Zero-based in both halves, and FFFFh is not allowed (C-14).
         let zero_based = u32::from(count.saturating_sub(1)).min(0xfffe);
-        let set = SetFeatures { fid: NUMBER_OF_QUEUES, value: zero_based | zero_based << 16, ..Default::default() };
+        let set = SetFeatures {
+            fid: FeatureId::NUMBER_OF_QUEUES,
+            value: zero_based | zero_based << 16,
+            ..Default::default()
+        };
         let granted = self.admin(&set, AdminData::None)?.dword0;
         let pairs = (granted & 0xffff).min(granted >> 16) + 1;
         Ok(u16::try_from(pairs.min(u32::from(count))).unwrap_or(u16::MAX))
