@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Dict, Optional, Sequence
 
 import drives
+import icount
 import initramfs
 import parts
 import payload
@@ -24,14 +25,15 @@ from drives import Drives
 from guest import Guest
 from lanes import LANES
 from machine import Machine
-from messages import BenchError, say
+from messages import BenchError, Refused, say
 from options import Options, parse
 from qmp import QmpError
 from snapshot import GuestNotSaved, Snapshots, restore
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 VM_MODULE = Path(__file__).resolve().parent
-TIME_LIMIT, GUEST_DIED, REFUSED = 124, 125, 2
+REFUSED, TIME_LIMIT, GUEST_DIED = 2, 124, 125
+OUTPUT_LOST = 128 + signal.SIGPIPE
 CONSOLE_TAIL = 1500
 
 
@@ -54,13 +56,14 @@ def run(options: Options) -> int:
     lane = LANES[options.lane]
     got = parts.get(cache, archive, lane)
     roots = {name: parts.package(cache, archive, name) for name in options.packages if name != "nvmetal"}
+    counting = icount.arguments(cache, lane, options.instruction_counts) if options.instruction_counts else []
     if options.fetch_only:
         return 0
 
     with tempfile.TemporaryDirectory(prefix="nvmetal-vm.") as name:
         scratch = Path(name)
         deadline = time.monotonic() + options.timeout
-        blocks = write_payload(options, got, roots, planned, scratch / "payload.tar")
+        write_payload(options, got, roots, planned, scratch)
         early = ["virtio_iommu"] if options.iommu == "virtio" else []
         image = initramfs.build(got.busybox(), got.modules, early, options.huge_pages)
         (scratch / "initramfs").write_bytes(image)
@@ -76,10 +79,10 @@ def run(options: Options) -> int:
             iommu=options.iommu,
             port=options.port,
             append=options.append,
-            extra=options.qemu_arguments,
+            extra=[*options.qemu_arguments, *counting],
         )
         saved = Snapshots(cache) if lane.restores and not options.boot and not planned.namespaces else None
-        return Run(options, machine, planned, scratch, blocks, saved, deadline).result()
+        return Run(options, machine, planned, scratch, saved, deadline).result()
 
 
 class Run:
@@ -91,12 +94,11 @@ class Run:
         machine: Machine,
         planned: Drives,
         scratch: Path,
-        blocks: int,
         saved: Optional[Snapshots],
         deadline: float,
     ) -> None:
         self.options, self.machine, self.planned, self.scratch = options, machine, planned, scratch
-        self.blocks, self.saved, self.deadline = blocks, saved, deadline
+        self.saved, self.deadline = saved, deadline
         self.console = Path(options.console).absolute() if options.console else scratch / "console"
 
     def result(self) -> int:
@@ -134,7 +136,7 @@ class Run:
 
     def start(self, extra: Sequence[str] = ()) -> Guest:
         """A QEMU process."""
-        return Guest(self.machine, self.scratch / "payload.tar", self.console, extra, self.options.verbose)
+        return Guest(self.machine, self.scratch / "payload.img", self.console, extra, self.options.verbose)
 
     def follow(self, guest: Guest) -> Attempt:
         """Bring a started QEMU to the command's end."""
@@ -148,8 +150,10 @@ class Run:
                 guest.qmp.call("cont")
             else:
                 control.serve_until_ready()
-            control.go(self.blocks)
+            control.go()
             control.serve_until_finished()
+        if guest.output_lost:
+            return Attempt(OUTPUT_LOST, True)
         if report.exit_code is not None:
             return Attempt(report.exit_code, True)
         if time.monotonic() >= self.deadline:
@@ -179,10 +183,10 @@ class Run:
 
 
 def write_payload(
-    options: Options, got: parts.Parts, roots: Dict[str, Root], planned: Drives, disk: Path
-) -> int:
-    """Write the payload's disk; how many blocks the guest must read of it."""
-    made = payload.Payload()
+    options: Options, got: parts.Parts, roots: Dict[str, Root], planned: Drives, scratch: Path
+) -> None:
+    """Make the payload's disk."""
+    made = payload.Payload(scratch / "payload")
     environment = list(options.environment)
     command = list(options.command)
     for text in options.files:
@@ -201,13 +205,16 @@ def write_payload(
     loaded = got.modules.in_load_order(options.modules)
     for name, data in loaded:
         made.add(f"/vm/run-modules/{name}.ko", data, 0o644)
-    driver = options.driver or ("nvme" if wants_nvmetal else "vfio-pci")
-    count = len(planned.controllers)
-    settings = payload.run_settings(driver, count, True, [name for name, _ in loaded])
+    driver = options.driver or ("nvme" if wants_nvmetal or options.iommu == "none" else "vfio-pci")
+    unsafe_noiommu = driver == "vfio-pci" and options.iommu == "none"
+    if unsafe_noiommu and not LANES[options.lane].rebuilds_vfio:
+        raise Refused(f"lane {options.lane} has no VFIO without IOMMU")
+    names = [name for name, _ in loaded]
+    settings = payload.run_settings(driver, len(planned.controllers), names, unsafe_noiommu)
     made.add("/vm/run-settings", settings, 0o644)
     made.add("/vm/command", payload.command_script(command, environment), 0o644)
     made.add("/vm/bin/vmctl", (VM_MODULE / "vmctl.sh").read_bytes())
-    return made.write(disk)
+    made.write(scratch / "payload.img", got.mke2fs())
 
 
 def nvmetal_binary() -> Path:

@@ -19,6 +19,10 @@ from typing import Callable, Iterator, Mapping, Optional
 from messages import BenchError, say
 
 
+# Changes when what an entry holds changes its meaning, so that nothing of an older bench is taken for ours.
+VERSION = "1"
+
+
 class Cache:
     """A folder of entries and their locks."""
 
@@ -72,6 +76,6 @@ class Cache:
 def place(environ: Mapping[str, str]) -> Path:
     """Where the cache is."""
     if environ.get("NVMETAL_VM_CACHE"):
-        return Path(environ["NVMETAL_VM_CACHE"]).absolute()
+        return Path(environ["NVMETAL_VM_CACHE"]).absolute() / VERSION
     base = environ.get("XDG_CACHE_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".cache")
-    return Path(base).absolute() / "nvmetal-vm"
+    return Path(base).absolute() / "nvmetal-vm" / VERSION

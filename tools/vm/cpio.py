@@ -24,10 +24,6 @@ class Cpio:
         """A regular file."""
         self._put(name, data, stat.S_IFREG | mode)
 
-    def link(self, name: str, target: str) -> None:
-        """A symbolic link."""
-        self._put(name, target.encode(), stat.S_IFLNK | 0o777)
-
     def folder(self, name: str) -> None:
         """A folder."""
         self._put(name, b"", stat.S_IFDIR | 0o755)

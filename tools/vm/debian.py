@@ -215,3 +215,16 @@ def run(command: Sequence[str], cwd: Optional[Path] = None) -> str:
         words = (done.stderr.strip() or done.stdout.strip())[-2000:]
         raise BenchError(f"{' '.join(command[:6])} ... failed with {done.returncode}:\n{words}")
     return done.stdout
+
+
+def host_compiler() -> str:
+    """The compiler to use: the kernel's own version where there is one. Installed through apt by root."""
+    missing = [tool for tool in ("make", "gcc", "strip") if not shutil.which(tool)]
+    if missing:
+        packages = ["make", "gcc", "libc6-dev", "binutils"]
+        if os.geteuid() != 0:
+            raise BenchError(f"{', '.join(missing)} missing: apt-get install {' '.join(packages)}")
+        say(f"installing {' '.join(packages)} with apt, to build with")
+        run(["apt-get", "-q", "update"])
+        run(["apt-get", "-qy", "install", "--no-install-recommends", *packages])
+    return "gcc-12" if shutil.which("gcc-12") else "gcc"

@@ -38,7 +38,7 @@ class Device:
     def backend(self, scratch: Path) -> List[str]:
         """QEMU's arguments for the storage; files without a name are made in SCRATCH."""
         kind, _, rest = self.storage.partition(":")
-        if kind == "id":
+        if kind in ("", "id"):
             return []
         if kind == "null":
             spec = f"driver=null-co,read-zeroes=on,size={size_of(rest)}"
@@ -89,28 +89,37 @@ def plan(drives: Sequence[str], namespaces: Sequence[str], nvme: Sequence[str], 
         raise Refused(f"there are root ports for {MOST_DRIVES} drives; more need --qemu-arg")
     if len(nvme) > 1 and len(nvme) != len(drives):
         raise Refused(f"{len(nvme)} --nvme options for {len(drives)} drives: give one, or one for each")
-    blocks = f"logical_block_size={lba_bytes},physical_block_size={lba_bytes}"
 
     controllers = []
     for number, drive in enumerate(drives):
         storage, own = split(drive)
         shared = nvme[number if len(nvme) > 1 else 0] if nvme else ""
-        words = [f"nvme,id=nvme{number},bus=rp{number}"]
+        words = [f"nvme,id=nvme{number}"] + ([] if "bus=" in own else [f"bus=rp{number}"])
         if "serial=" not in f"{own},{shared}":
             words.append(f"serial=VM{number:04}")
-        words += [blocks] if storage else []
+        words += [block_size(f"{own},{shared}", lba_bytes)] if storage else []
         words += [w for w in (own, shared) if w]
-        controllers.append(Device(",".join(words), storage, f"drive{number}"))
+        controllers.append(Device(",".join(w for w in words if w), storage, f"drive{number}"))
     spaces = []
     for number, namespace in enumerate(namespaces, start=1):
         storage, own = split(namespace)
         words = ["nvme-ns"]
         words += [] if "bus=" in own else ["bus=nvme0"]
         words += [] if "nsid=" in own else [f"nsid={number}"]
-        words += [] if "logical_block_size=" in own else [blocks]
+        words += [block_size(own, lba_bytes)]
         words += [own] if own else []
-        spaces.append(Device(",".join(words), storage, f"namespace{number}"))
+        spaces.append(Device(",".join(w for w in words if w), storage, f"namespace{number}"))
     return Drives(controllers, spaces)
+
+
+def block_size(properties: str, lba_bytes: int) -> str:
+    """What to add to PROPERTIES so that both block sizes are given: QEMU wants no logical above the physical one."""
+    given = re.search(r"logical_block_size=(\w+)", properties)
+    if "physical_block_size=" in properties:
+        return ""
+    if given:
+        return f"physical_block_size={given.group(1)}"
+    return f"logical_block_size={lba_bytes},physical_block_size={lba_bytes}"
 
 
 def split(text: str) -> "tuple[str, str]":

@@ -57,7 +57,9 @@ class Guest:
         self.qmp = Qmp(ours["qmp"])
         self.control = ControlLine(ours["control"], self.qmp)
         self._sockets = ours
-        self._relays = [relay(ours["out"], 1), relay(ours["err"], 2)]
+        self.output_lost = False
+        """Whether nobody reads what the command prints any more; the guest is then ended."""
+        self._relays = [self._relay(ours["out"], 1), self._relay(ours["err"], 2)]
 
     def __enter__(self) -> "Guest":
         return self
@@ -88,6 +90,23 @@ class Guest:
             end.close()
         return own
 
+    def _relay(self, source: socket.socket, descriptor: int) -> threading.Thread:
+        """Copy all that comes from SOURCE to a descriptor of ours, until its end."""
+
+        def copy() -> None:
+            while data := receive(source):
+                try:
+                    while data:
+                        data = data[os.write(descriptor, data) :]
+                except OSError:
+                    self.output_lost = True
+                    self.kill()
+                    return
+
+        thread = threading.Thread(target=copy, daemon=True)
+        thread.start()
+        return thread
+
     def wait_for_own_end(self, seconds: float) -> Optional[int]:
         """QEMU's exit status when it ends by itself within SECONDS."""
         try:
@@ -96,19 +115,12 @@ class Guest:
             return None
 
 
-def relay(source: socket.socket, descriptor: int) -> threading.Thread:
-    """Copy all that comes from SOURCE to a descriptor of ours, until its end."""
-
-    def copy() -> None:
-        with contextlib.suppress(OSError):
-            while data := source.recv(1 << 16):
-                view: memoryview = memoryview(data)
-                while view:
-                    view = view[os.write(descriptor, view) :]
-
-    thread = threading.Thread(target=copy, daemon=True)
-    thread.start()
-    return thread
+def receive(source: socket.socket) -> bytes:
+    """What has come, or nothing at the end."""
+    try:
+        return source.recv(1 << 16)
+    except OSError:
+        return b""
 
 
 def die_with_parent() -> None:

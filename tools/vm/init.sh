@@ -1,37 +1,42 @@
 #!/bin/busybox sh
-# The guest's first and only process of its own. It prepares a small Linux, tells the host that it is ready,
-# takes the payload, gives each NVMe function the driver the run asks for, runs the command and tells the host
-# the exit code.
+# The guest's first process. It prepares a small Linux, tells the host that it is ready, takes the payload, gives
+# each NVMe function the driver the run asks for, runs the command and tells the host the exit code.
 #
 # It talks to the host over a serial line, a line of text at a time (the host's side is control.py):
 #   guest: ready | up TEXT | hmp COMMAND | qmp {JSON} | exit CODE | failed TEXT
-#   host:  go BLOCKS (after ready), {JSON} (after hmp and qmp)
+#   host:  go SECONDS-SINCE-1970 (after ready), {JSON} (after hmp and qmp)
 # The command may use the line, too, for hmp and qmp: `vmctl`, or $VM_CTL directly.
+#
+# Everything before `ready` happens once per saved guest, everything after it in every run. There, what the shell
+# can do itself is not left to another program: in an emulated processor each new process is felt.
 
 /bin/busybox --install -s /bin
 export PATH=/vm/bin:/opt/bin:/bin:/sbin:/usr/bin:/usr/sbin HOME=/root TERM=dumb
 export NVMETAL_VM=1 VM_CTL=/dev/ttyS1
-
-mount -t proc proc /proc
-mount -t sysfs sysfs /sys
-mount -t devtmpfs devtmpfs /dev
-mkdir -p /dev/pts /dev/shm /dev/hugepages
-mount -t devpts devpts /dev/pts
-mount -t tmpfs tmpfs /dev/shm
-mount -t tmpfs tmpfs /tmp
-mount -t debugfs debugfs /sys/kernel/debug
-ln -s /proc/self/fd /dev/fd
-hostname -F /etc/hostname
-ip link set lo up
+pci=/sys/bus/pci
 
 # Descriptor 9 stays open for good: a serial line drops what arrives while nobody has it open.
-stty -F $VM_CTL raw -echo
-exec 9<>$VM_CTL
+open_control_line() {
+    stty -F $VM_CTL raw -echo
+    exec 9<>$VM_CTL
+}
 
 failed() {
     echo "failed $*" >&9
-    read -t 5 _ <&9
+    read -r -t 5 _ <&9
     poweroff -f
+}
+
+mount_file_systems() {
+    mount -t proc proc /proc
+    mount -t sysfs sysfs /sys
+    mount -t devtmpfs devtmpfs /dev
+    mkdir -p /dev/pts /dev/shm /dev/hugepages
+    mount -t devpts devpts /dev/pts
+    mount -t tmpfs tmpfs /dev/shm
+    mount -t tmpfs tmpfs /tmp
+    mount -t debugfs debugfs /sys/kernel/debug
+    ln -s /proc/self/fd /dev/fd
 }
 
 load_modules() { # FOLDER NAMES...
@@ -42,97 +47,124 @@ load_modules() { # FOLDER NAMES...
     done
 }
 
-port() { # NAME: the device of a virtio-serial port
-    for p in /sys/class/virtio-ports/*; do
-        [ "$(cat "$p/name")" = "$1" ] && echo "/dev/${p##*/}"
-    done
-}
-
-nvme_functions() {
-    for d in /sys/bus/pci/devices/*; do
-        [ "$(cat "$d/class")" = 0x010802 ] && echo "${d##*/}"
-    done
-}
-
-# Repeats a command until it succeeds, for at most ten seconds.
-until_true() {
-    tries=0
+# Repeats a command until it succeeds, for about that many hundredths of a second.
+within() { # HUNDREDTHS COMMAND...
+    left=$1
+    shift
     until "$@"; do
-        tries=$((tries + 1))
-        [ $tries -lt 1000 ] || return 1
+        left=$((left - 1))
+        [ $left -gt 0 ] || return 1
         usleep 10000
     done
 }
 
-all_drives_there() { [ "$(nvme_functions | wc -l)" -ge "$DRIVES" ]; }
-has_driver() { [ "$(basename "$(readlink "/sys/bus/pci/devices/$1/driver")")" = "$2" ]; }
-has_disk() { ls -d "/sys/bus/pci/devices/$1"/nvme/nvme*/nvme*n* >/dev/null 2>&1; }
+# Sets `out` and `err` to the devices of the virtio-serial ports of those names.
+find_ports() {
+    for port in /sys/class/virtio-ports/*; do
+        read -r name <"$port/name"
+        eval "$name=/dev/${port##*/}"
+    done
+}
+
+# Sets `found` to the addresses of all NVMe functions, and succeeds when there are as many as there should be.
+find_drives() {
+    found=
+    count=0
+    for device in $pci/devices/*; do
+        read -r class <"$device/class"
+        if [ "$class" = 0x010802 ]; then
+            found="${found:+$found }${device##*/}"
+            count=$((count + 1))
+        fi
+    done
+    [ $count -ge "$DRIVES" ]
+}
 
 take_driver() { # ADDRESS: succeeds when there was one to take away
-    [ -e "/sys/bus/pci/devices/$1/driver" ] && echo "$1" >"/sys/bus/pci/devices/$1/driver/unbind"
+    [ -e "$pci/devices/$1/driver" ] && echo "$1" >"$pci/devices/$1/driver/unbind"
 }
 
 # The kernel offers a new function to its own driver a moment after it can be seen, so whichever driver is
 # there first, it is asked again until it is the right one.
 probe() { # ADDRESS DRIVER
-    has_driver "$1" "$2" && return
+    [ -e "$pci/drivers/$2/$1" ] && return
     take_driver "$1"
-    echo "$1" >/sys/bus/pci/drivers_probe
-    has_driver "$1" "$2"
+    echo "$1" >$pci/drivers_probe
+    [ -e "$pci/drivers/$2/$1" ]
+}
+
+has_disk() { # ADDRESS
+    for disk in "$pci/devices/$1"/nvme/nvme*/nvme*n*; do
+        [ -e "$disk" ] && return
+    done
+    return 1
 }
 
 give_driver() { # ADDRESS
-    device=/sys/bus/pci/devices/$1
     wanted=$DRIVER
-    [ $DRIVER != none ] || wanted=vfio-pci
-    [ $wanted != vfio-pci ] || echo vfio-pci >$device/driver_override
-    until_true probe "$1" $wanted || failed "$1 did not take the driver $wanted"
-    if [ $DRIVER = none ]; then
-        echo "$1" >$device/driver/unbind
-        echo >$device/driver_override
+    [ "$DRIVER" != none ] || wanted=vfio-pci
+    [ "$wanted" != vfio-pci ] || echo vfio-pci >"$pci/devices/$1/driver_override"
+    within 300 probe "$1" "$wanted" || failed "$1 did not take the driver $wanted"
+    if [ "$DRIVER" = none ]; then
+        take_driver "$1"
+        echo >"$pci/devices/$1/driver_override"
     fi
     # The kernel's driver finds the namespaces in the background; a command that needs the disk should see it.
-    [ $DRIVER != nvme ] || [ $DISKS = 0 ] || until_true has_disk "$1" || failed "$1 shows no disk"
+    # It may have none.
+    [ "$DRIVER" != nvme ] || within 200 has_disk "$1"
 }
 
+give_drivers() {
+    # Without an IOMMU, VFIO takes a device only when told that this is meant.
+    [ "$UNSAFE_NOIOMMU" = 0 ] || echo 1 >/sys/module/vfio/parameters/enable_unsafe_noiommu_mode
+    within 1000 find_drives || failed "$count of $DRIVES drives are there"
+    # The kernel met several drives at once and numbered them as it came; given one by one, nvme0 is the first.
+    [ "$DRIVES" -le 1 ] || for address in $found; do
+        within 1000 take_driver "$address"
+    done
+    for address in $found; do
+        give_driver "$address"
+    done
+}
+
+describe_drives() {
+    [ "$found" ] || return
+    first=$pci/devices/${found%% *}
+    export VM_BDFS="$found" VM_BDF="${found%% *}"
+    group=$(readlink "$first/iommu_group")
+    export VM_GROUP="${group##*/}" VM_CDEV=
+    # The entry in sysfs is there even where the kernel makes no device for it.
+    for entry in "$first"/vfio-dev/*; do
+        [ ! -e "/dev/vfio/devices/${entry##*/}" ] || VM_CDEV=${entry##*/}
+    done
+}
+
+mount_file_systems
+open_control_line
+hostname -F /etc/hostname
+ip link set lo up
 . /vm/settings
 load_modules /vm/modules $MODULES
 echo "$HUGE_PAGES" >/proc/sys/vm/nr_hugepages
 mount -t hugetlbfs hugetlbfs /dev/hugepages
-
-# A guest to be saved holds no page of the payload's disk: it is another file in every run.
+within 1000 [ -e /dev/vda ] || failed "no disk for the payload"
+# A saved guest holds no page of the payload's disk: it is another file in every run.
 echo 3 >/proc/sys/vm/drop_caches
 echo ready >&9
-read -r _ blocks <&9
 
-dd if=/dev/vda bs=256k count="$blocks" iflag=direct 2>/dev/null | tar -x -C / || failed "unpacking the payload"
+read -r _ now <&9
+date -s "@$now" >/dev/null
+mount -t ext4 -o ro /dev/vda /payload && cp -as /payload/. / || failed "the payload cannot be mounted"
 . /vm/run-settings
 load_modules /vm/run-modules $RUN_MODULES
-until_true all_drives_there || failed "only $(nvme_functions | wc -l) of $DRIVES drives are there"
-# The kernel found several drives at once and numbered them as it came; given one by one, nvme0 is the first.
-[ "$DRIVES" -le 1 ] || for address in $(nvme_functions); do
-    until_true take_driver "$address"
-done
-for address in $(nvme_functions); do
-    give_driver "$address"
-    VM_BDFS="${VM_BDFS:+$VM_BDFS }$address"
-done
-
-first=/sys/bus/pci/devices/${VM_BDFS%% *}
-export VM_BDFS
-export VM_BDF="${VM_BDFS%% *}"
-export VM_GROUP="$(basename "$(readlink "$first/iommu_group" 2>/dev/null)")"
-export VM_CDEV="$(ls "$first/vfio-dev" 2>/dev/null | head -n 1)"
-# The entry in sysfs is there even where the kernel makes no device for it.
-[ -e "/dev/vfio/devices/$VM_CDEV" ] || VM_CDEV=
-[ "$VM_BDF" ] || unset VM_BDF VM_GROUP VM_CDEV
-
-echo "up $(cut -d' ' -f1 /proc/uptime) s, $(uname -r), $VM_BDFS" >&9
-out=$(port out)
-err=$(port err)
+give_drivers
+describe_drives
+find_ports
+read -r uptime _ </proc/uptime
+echo "up $uptime s, drives: $found" >&9
 cd /tmp || failed "no /tmp"
 (. /vm/command) </dev/null >"$out" 2>"$err" 9>&-
 echo "exit $?" >&9
 # The host ends the guest; should it not, the guest ends itself.
-read -t 5 _ <&9
+read -r -t 5 _ <&9
 poweroff -f

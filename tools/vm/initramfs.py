@@ -27,7 +27,7 @@ def build(busybox: bytes, modules: Modules, extra: List[str], huge_pages: int) -
     archive.add("etc/passwd", ACCOUNTS.encode(), 0o644)
     archive.add("etc/group", GROUPS.encode(), 0o644)
     archive.add("etc/hostname", b"nvmetal-vm\n", 0o644)
-    for folder in ("proc", "sys", "dev", "tmp", "run", "root", "mnt", "sbin", "usr/bin", "usr/sbin"):
+    for folder in ("proc", "sys", "dev", "tmp", "run", "root", "mnt", "payload", "sbin", "usr/bin", "usr/sbin"):
         archive.folder(folder)
     wanted = [*extra, *(name for name in ALWAYS if modules.has(name))]
     ordered = modules.in_load_order(wanted)

@@ -23,14 +23,16 @@ class Lane:
     cpu: str
     """QEMU's -cpu. Without 5-level paging the guest's page walks are shorter, which emulation feels."""
     rebuilds_vfio: bool
-    """Whether VFIO and iommufd are built from the kernel's source."""
+    """Whether VFIO and iommufd are built from the kernel's source. Only then is there a mode without IOMMU."""
     restores: bool
     """Whether a saved guest can be restored (QEMU before 9 cannot migrate to a plain file)."""
+    counts_instructions: bool
+    """Whether QEMU takes the plugin that does (9.1 or later)."""
 
 
 LANES = {
-    "6.12": Lane("6.12", BACKPORTS, "max,la57=off", rebuilds_vfio=True, restores=True),
+    "6.12": Lane("6.12", BACKPORTS, "max,la57=off", rebuilds_vfio=True, restores=True, counts_instructions=True),
     # QEMU 7.2 emulates cmpxchg16b in a way that crashes newer kernels; harmless to leave off here, too.
-    "6.1": Lane("6.1", RELEASE, "max,la57=off,cx16=off", rebuilds_vfio=False, restores=False),
+    "6.1": Lane("6.1", RELEASE, "max,la57=off,cx16=off", rebuilds_vfio=False, restores=False, counts_instructions=False),
 }
 DEFAULT_LANE = "6.12"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
 from dataclasses import dataclass
@@ -54,6 +55,7 @@ class Options:
     port: str
     append: str
     qemu_arguments: Sequence[str]
+    instruction_counts: Optional[str]
     timeout: float
     retries: int
     console: Optional[str]
@@ -69,8 +71,8 @@ def parse(words: Sequence[str]) -> Options:
     if not command and not given.fetch:
         parser.error("no command")
     for pair in given.env:
-        if not re.match(r"[A-Za-z_][A-Za-z0-9_]*=", pair):
-            parser.error(f"--env {pair}: not NAME=VALUE")
+        if not re.match(r"[A-Za-z_][A-Za-z0-9_]*(=|$)", pair):
+            parser.error(f"--env {pair}: not NAME or NAME=VALUE")
     if given.timeout <= 0:
         parser.error("--timeout must be above 0")
     if given.smp < 1:
@@ -87,7 +89,7 @@ def parse(words: Sequence[str]) -> Options:
         namespaces=given.namespace,
         lba_bytes=given.lba,
         files=given.file,
-        environment=given.env,
+        environment=[pair for text in given.env for pair in variable(text)],
         packages=[name for text in given.with_ for name in text.split(",") if name],
         modules=[name for text in given.module for name in text.split(",") if name],
         memory=given.memory,
@@ -97,12 +99,20 @@ def parse(words: Sequence[str]) -> Options:
         port=given.port,
         append=append.strip(),
         qemu_arguments=[word for text in given.qemu_arg for word in shlex.split(text)],
+        instruction_counts=given.icount_plugin,
         timeout=given.timeout,
         retries=given.retries,
         console=given.console,
         fetch_only=given.fetch,
         verbose=given.verbose,
     )
+
+
+def variable(text: str) -> List[str]:
+    """An --env option with its value, taken from our own environment where it names none; none if it is not set."""
+    if "=" in text:
+        return [text]
+    return [f"{text}={os.environ[text]}"] if text in os.environ else []
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -131,7 +141,7 @@ def build_parser() -> argparse.ArgumentParser:
     guest = parser.add_argument_group("what is in the guest")
     add = guest.add_argument
     add("--file", action="append", default=many, metavar="SRC[:DST]", help="take a file along")
-    add("--env", action="append", default=many, metavar="NAME=VALUE", help="set a variable for the command")
+    add("--env", action="append", default=many, metavar="NAME[=VALUE]", help="a variable for the command; without a value, yours")
     add("--with", action="append", default=many, dest="with_", metavar="NAME,...", help="Debian packages to take along (fio, e2fsprogs, dmsetup, mdadm, nvme-cli, ...), or nvmetal itself")
     add("--module", action="append", default=many, metavar="NAME,...", help="kernel modules to load (dm-mod, raid1, xfs, nvmet, ...)")
 
@@ -145,6 +155,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--iommu", choices=sorted(IOMMUS), default="intel", help="default intel")
     add("--iommu-pt", action="store_true", help="the kernel's own drivers bypass the IOMMU (iommu=pt)")
     add("--append", default="", metavar="WORDS", help="for the kernel's command line")
+    add("--icount-plugin", metavar="FILE", help="append counts of instructions between marks to FILE (icount.c)")
     add("--qemu-arg", action="append", default=many, metavar="WORDS", help="for QEMU; split as a shell would")
 
     run = parser.add_argument_group("run")

@@ -13,7 +13,7 @@ from kernel import Kernel
 from lanes import Lane
 from modules import Modules
 
-HOST_TOOLS = ("qemu-system-x86", "zstd", "busybox-static")
+HOST_TOOLS = ("qemu-system-x86", "busybox-static", "e2fsprogs", "zstd", "xz-utils")
 QEMU = "usr/bin/qemu-system-x86_64"
 
 
@@ -38,9 +38,13 @@ class Parts:
         """QEMU's program file."""
         return self.host_tools.path / QEMU
 
+    def mke2fs(self) -> "list[str]":
+        """How to make the payload's file system."""
+        return self.host_tools.command("sbin/mke2fs")
+
     def busybox(self) -> bytes:
         """The guest's commands."""
-        return next(p for p in (self.host_tools.path / f / "busybox" for f in ("bin", "usr/bin")) if p.exists()).read_bytes()
+        return (self.host_tools.path / "bin/busybox").read_bytes()
 
 
 def get(cache: Cache, archive: Archive, lane: Lane) -> Parts:
@@ -50,7 +54,7 @@ def get(cache: Cache, archive: Archive, lane: Lane) -> Parts:
     )
     root = Root(tools)
     linux = kernel.fetch(cache, archive, lane, root)
-    rebuilt = [rebuild.modules(cache, archive, lane, linux)] if lane.rebuilds_vfio else []
+    rebuilt = [rebuild.modules(cache, archive, lane, linux, root)] if lane.rebuilds_vfio else []
     return Parts(root, linux, Modules(linux.modules, rebuilt))
 
 

@@ -18,18 +18,17 @@ import os
 import re
 import shutil
 import subprocess
-import tarfile
 import tempfile
 from pathlib import Path
 from typing import List
 
 from cache import Cache
-from debian import Archive, run
+from debian import Archive, Root, host_compiler, run
 from kernel import Kernel
 from lanes import Lane
 from messages import BenchError, say
 
-SOURCES = ("drivers/vfio/", "drivers/iommu/iommufd/", "drivers/iommu/iommu-priv.h", "lib/interval_tree.c")
+SOURCES = ("drivers/vfio", "drivers/iommu/iommufd", "drivers/iommu/iommu-priv.h", "lib/interval_tree.c")
 OPTIONS = ("CONFIG_IOMMUFD_MODULE", "CONFIG_VFIO_DEVICE_CDEV", "CONFIG_VFIO_NOIOMMU")
 KBUILD = {
     "Kbuild": "subdir-ccflags-y += " + " ".join(f"-D{o}=1" for o in OPTIONS) + "\nobj-m += iommu/iommufd/ vfio/\n",
@@ -51,13 +50,13 @@ STOCK_MAKEFILES = ("vfio/Makefile", "vfio/pci/Makefile", "iommu/iommufd/Makefile
 SPAN_ITERATOR_HEAD = "#include <linux/interval_tree.h>\n#include <linux/compiler.h>\n#include <linux/kernel.h>\n"
 
 
-def modules(cache: Cache, archive: Archive, lane: Lane, kernel: Kernel) -> Path:
+def modules(cache: Cache, archive: Archive, lane: Lane, kernel: Kernel, host_tools: Root) -> Path:
     """The folder of rebuilt modules for KERNEL."""
 
     def build(folder: Path) -> None:
         compiler = host_compiler()
         with tempfile.TemporaryDirectory(dir=cache.directory, prefix="rebuild.") as scratch:
-            headers, drivers = unpack(Path(scratch), archive, lane, kernel)
+            headers, drivers = unpack(Path(scratch), archive, lane, kernel, host_tools)
             lay_out(drivers)
             say(f"building iommufd and VFIO for {kernel.release} (once)")
             compile_modules(headers, drivers, compiler)
@@ -67,20 +66,9 @@ def modules(cache: Cache, archive: Archive, lane: Lane, kernel: Kernel) -> Path:
     return cache.entry(f"vfio-{kernel.release}", build)
 
 
-def host_compiler() -> str:
-    """The compiler to use: the kernel's own version where there is one. Installed through apt by root."""
-    missing = [tool for tool in ("make", "gcc", "strip") if not shutil.which(tool)]
-    if missing:
-        packages = ["make", "gcc", "libc6-dev", "binutils"]
-        if os.geteuid() != 0:
-            raise BenchError(f"{', '.join(missing)} missing: apt-get install {' '.join(packages)}")
-        say(f"installing {' '.join(packages)} with apt, to build kernel modules")
-        run(["apt-get", "-q", "update"])
-        run(["apt-get", "-qy", "install", "--no-install-recommends", *packages])
-    return "gcc-12" if shutil.which("gcc-12") else "gcc"
-
-
-def unpack(scratch: Path, archive: Archive, lane: Lane, kernel: Kernel) -> "tuple[Path, Path]":
+def unpack(
+    scratch: Path, archive: Archive, lane: Lane, kernel: Kernel, host_tools: Root
+) -> "tuple[Path, Path]":
     """The kernel's headers, and the source folders to compile."""
     version = archive.field(f"linux-headers-{kernel.release}", lane.suite, "Version")
     series = re.sub(r"-cloud-amd64$", "", kernel.release)
@@ -98,9 +86,12 @@ def unpack(scratch: Path, archive: Archive, lane: Lane, kernel: Kernel) -> "tupl
     (headers / "vmlinux").unlink(missing_ok=True)
 
     source = scratch / "source"
-    with tarfile.open(installed / f"{source_name}.tar.xz") as tar:
-        wanted = tuple(f"{source_name}/{name}" for name in SOURCES)
-        tar.extractall(source, [m for m in tar if m.name.startswith(wanted)])
+    source.mkdir()
+    # xz takes the large archive apart with all processors, which Python's own module does not.
+    expand = [*host_tools.command("usr/bin/xz"), "-dcq", "-T0", str(installed / f"{source_name}.tar.xz")]
+    with subprocess.Popen(expand, stdout=subprocess.PIPE) as expander:
+        wanted = [f"{source_name}/{name}" for name in SOURCES]
+        subprocess.run(["tar", "-x", "-C", str(source), *wanted], stdin=expander.stdout, check=True)
     tree = source / source_name
     extract_span_iterator(tree)
     return headers, tree / "drivers"
