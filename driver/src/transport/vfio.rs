@@ -160,11 +160,11 @@ impl Transport for VfioTransport {
 
     fn map(&self, memory: HostRange<'_>) -> Result<u64, TransportError> {
         let pointer = memory.pointer.as_ptr().expose_provenance();
-        self.device.space().map(self.device.address(), pointer, memory.bytes as u64)
+        self.device.space().map(pointer, memory.bytes as u64)
     }
 
     fn unmap(&self, iova: u64, bytes: u64) -> Result<Unmapped, TransportError> {
-        self.device.space().unmap(self.device.address(), iova, bytes)
+        self.device.space().unmap(iova, bytes)
     }
 
     fn enable_interrupts(&self, count: u16) -> Result<Vec<Interrupt>, TransportError> {

@@ -7,8 +7,9 @@
 //! list of what this process has open, and closing a device leaves the others mapped.
 #![forbid(unsafe_code)]
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rustix::io::Errno;
@@ -23,11 +24,13 @@ use crate::pci::PciAddress;
 use crate::transport::{TransportError, Unmapped};
 
 /// The address spaces that this process has open, by group node.
-static OPEN: Mutex<Option<HashMap<std::path::PathBuf, Weak<Inner>>>> = Mutex::new(None);
+static OPEN: Mutex<Option<HashMap<PathBuf, Weak<Inner>>>> = Mutex::new(None);
 
-/// A handle on the address space of one IOMMU group.
+/// A device's handle on the address space of its IOMMU group.
 #[derive(Debug)]
 pub struct AddressSpace {
+    /// Whose handle it is.
+    address: PciAddress,
     kind: IommuKind,
     /// `None` only while it is dropped.
     inner: Option<Arc<Inner>>,
@@ -37,6 +40,8 @@ pub struct AddressSpace {
 struct Inner {
     iommu: Box<dyn Iommu>,
     allocator: Mutex<IovaAllocator>,
+    /// The devices that are in it.
+    devices: Mutex<BTreeSet<PciAddress>>,
 }
 
 impl AddressSpace {
@@ -53,16 +58,23 @@ impl AddressSpace {
             None => Arc::new(Inner {
                 iommu: open_iommu(address, nodes, choice)?,
                 allocator: Mutex::new(IovaAllocator::new(&[], rustix::param::page_size() as u64)),
+                devices: Mutex::default(),
             }),
         };
+        // type1 would open it a second time, and two drivers of one controller would undo each other's work.
+        if lock(&inner.devices).contains(&address) {
+            let holders = vec!["this process".to_owned()];
+            return Err(VfioError::Busy { address, node: nodes.group_node.clone(), holders });
+        }
         let device = inner.iommu.open_device(address, nodes)?;
         // Only now does the kernel know what this device can address; with a second one it may be less than before.
         let Geometry { ranges, page_bytes } = inner.iommu.geometry(address)?;
         let kind = inner.iommu.kind();
         log::debug!("{address}: {kind}, mappings are multiples of {page_bytes} bytes, usable addresses {ranges:x?}");
         lock(&inner.allocator).set_usable(&ranges, page_bytes);
+        lock(&inner.devices).insert(address);
         open.insert(nodes.group_node.clone(), Arc::downgrade(&inner));
-        Ok((Self { kind, inner: Some(inner) }, device))
+        Ok((Self { address, kind, inner: Some(inner) }, device))
     }
 
     /// Which interface it uses.
@@ -84,8 +96,8 @@ impl AddressSpace {
     }
 
     /// Makes `bytes` bytes at `pointer` visible to the group's devices and gives their IOVA.
-    pub(crate) fn map(&self, address: PciAddress, pointer: usize, bytes: u64) -> Result<u64, TransportError> {
-        let failed = |detail: String| TransportError::Map { address: address.to_string(), bytes, detail };
+    pub(crate) fn map(&self, pointer: usize, bytes: u64) -> Result<u64, TransportError> {
+        let failed = |detail: String| TransportError::Map { address: self.address.to_string(), bytes, detail };
         let Some(inner) = &self.inner else { return Err(failed("the address space is closed".to_owned())) };
         let shortage = |state: LockedMemory| state.check(bytes).err().map(|shortage| shortage.to_string());
         if let Some(shortage) = shortage(self.locked_memory()) {
@@ -111,9 +123,9 @@ impl AddressSpace {
     }
 
     /// Takes back one mapping, whole.
-    pub(crate) fn unmap(&self, address: PciAddress, iova: u64, bytes: u64) -> Result<Unmapped, TransportError> {
+    pub(crate) fn unmap(&self, iova: u64, bytes: u64) -> Result<Unmapped, TransportError> {
         let system = |source: std::io::Error| TransportError::System {
-            address: address.to_string(),
+            address: self.address.to_string(),
             what: format!("unmapping {bytes} bytes at IOVA {iova:#x}"),
             source,
         };
@@ -136,7 +148,9 @@ impl Drop for AddressSpace {
     fn drop(&mut self) {
         // Under the lock, so that nobody finds the group's entry gone while its file is still open and gets EBUSY.
         let mut open = lock(&OPEN);
-        drop(self.inner.take());
+        if let Some(inner) = self.inner.take() {
+            lock(&inner.devices).remove(&self.address);
+        }
         if let Some(open) = open.as_mut() {
             open.retain(|_, space| space.strong_count() > 0);
         }
@@ -219,23 +233,24 @@ mod tests {
     fn space(books: Books) -> AddressSpace {
         let ranges = [IovaRange { start: 0, last: (1 << 30) - 1 }];
         let allocator = Mutex::new(IovaAllocator::new(&ranges, 4096));
-        AddressSpace { kind: IommuKind::Type1, inner: Some(Arc::new(Inner { iommu: Box::new(books), allocator })) }
+        let inner = Inner { iommu: Box::new(books), allocator, devices: Mutex::default() };
+        AddressSpace { address: address(), kind: IommuKind::Type1, inner: Some(Arc::new(inner)) }
     }
 
     #[test]
     fn an_address_is_used_again_after_its_mapping_went() {
         let space = space(Books::default());
-        let iova = space.map(address(), 0, 8192).expect("room");
+        let iova = space.map(0, 8192).expect("room");
         assert_eq!(space.mapped_bytes(), 8192);
-        assert!(space.unmap(address(), iova, 4096).is_err(), "a mapping goes whole or not at all");
-        assert!(matches!(space.unmap(address(), iova, 8192), Ok(Unmapped::Quiet)));
-        assert_eq!(space.map(address(), 0, 8192).expect("room"), iova);
+        assert!(space.unmap(iova, 4096).is_err(), "a mapping goes whole or not at all");
+        assert!(matches!(space.unmap(iova, 8192), Ok(Unmapped::Quiet)));
+        assert_eq!(space.map(0, 8192).expect("room"), iova);
     }
 
     #[test]
     fn a_refused_mapping_leaves_no_address_taken_and_is_explained() {
         let space = space(Books { refuse: Some(Errno::NOSPC), ..Books::default() });
-        let error = space.map(address(), 0, 8192).expect_err("refused").to_string();
+        let error = space.map(0, 8192).expect_err("refused").to_string();
         assert!(error.contains("as explained"), "{error}");
         assert_eq!(space.mapped_bytes(), 0);
     }
@@ -243,8 +258,8 @@ mod tests {
     #[test]
     fn a_partial_unmap_is_an_error_and_the_address_stays_taken() {
         let space = space(Books { unmaps_short: true, ..Books::default() });
-        let iova = space.map(address(), 0, 8192).expect("room");
-        let error = space.unmap(address(), iova, 8192).expect_err("half of it is still mapped").to_string();
+        let iova = space.map(0, 8192).expect("room");
+        let error = space.unmap(iova, 8192).expect_err("half of it is still mapped").to_string();
         assert!(error.contains("4096 bytes instead"), "{error}");
         assert_eq!(space.mapped_bytes(), 8192);
     }
