@@ -329,7 +329,7 @@ fn d13_a_small_memlock_limit_is_named_before_the_kernel_says_enomem() {
         let fits = DmaMemory::new(Arc::clone(&transport), 3 << 20);
         let exceeds = DmaMemory::new(Arc::clone(&transport), 3 << 20);
         set_capabilities(None, own).expect("and taken up again");
-        setrlimit(Resource::Memlock, limit_before.clone()).expect("and raised");
+        setrlimit(Resource::Memlock, limit_before).expect("and raised");
         drop(fits.expect("3 MiB fit into 4 MiB"));
         let message = exceeds.expect_err("6 MiB do not").to_string();
         println!("{message}");

@@ -23,6 +23,8 @@ pub struct Prp {
     second_page: u64,
     /// The list, if the data has more than two pages.
     list: u64,
+    /// The word of its first page at which it begins.
+    first_word: u64,
     /// The length described.
     bytes: u64,
     page: PageSize,
@@ -37,15 +39,24 @@ pub const fn pages(iova: u64, bytes: u64, page: PageSize) -> u64 {
 
 /// List pages that a buffer of `bytes` bytes at `iova` needs.
 pub const fn list_pages(iova: u64, bytes: u64, page: PageSize) -> u64 {
+    list_pages_at(iova, bytes, page, 0)
+}
+
+/// As [`list_pages`], for a list that begins at word `first_word` of its first page (see [`build_at`]).
+pub const fn list_pages_at(iova: u64, bytes: u64, page: PageSize, first_word: u64) -> u64 {
     let entries = pages(iova, bytes, page).saturating_sub(1);
+    let words = page.bytes() / 8;
+    let in_first_page = words - first_word;
     if entries < 2 {
         return 0;
     }
-    // Every list page but the last gives one word away for the link.
-    let words = page.bytes() / 8;
-    let full = (entries - 1) / (words - 1);
-    // What is left over after `full` linked pages fills a last one, unless exactly the word of a link is saved by it.
-    if full > 0 && entries - (full - 1) * (words - 1) <= words { full } else { full + 1 }
+    if entries <= in_first_page {
+        return 1;
+    }
+    // Every list page but the last gives one word away for the link; the last page's last word is an entry.
+    let behind_the_first = entries - (in_first_page - 1);
+    let full = (behind_the_first - 1).div_ceil(words - 1);
+    1 + if full == 0 { 1 } else { full }
 }
 
 impl Prp {
@@ -67,8 +78,9 @@ impl Prp {
         let prp2 = match pages(self.prp1, bytes, self.page) {
             0 | 1 => 0,
             2 => self.second_page,
-            pages => {
-                if bytes != self.bytes && self.reads_a_link(pages - 1) {
+            needed => {
+                let own = self::pages(self.prp1, self.bytes, self.page);
+                if !serves(own - 1, needed - 1, self.page, self.first_word) {
                     return None;
                 }
                 self.list
@@ -76,13 +88,15 @@ impl Prp {
         };
         Some(Self { prp2, bytes, ..*self })
     }
+}
 
-    /// Whether the last of `entries` list entries would be looked for where this list has a link.
-    fn reads_a_link(&self, entries: u64) -> bool {
-        let words = self.page.bytes() / 8;
-        let own = pages(self.prp1, self.bytes, self.page) - 1;
-        entries >= words && (entries - 1).is_multiple_of(words - 1) && own > entries
-    }
+/// Whether a list of `own` entries that begins at word `first_word` of its first page can be lent to a transfer that
+/// needs only the first `entries` of them: not if the last one would be looked for where the list has a link.
+pub const fn serves(own: u64, entries: u64, page: PageSize, first_word: u64) -> bool {
+    let words = page.bytes() / 8;
+    let in_first_page = words - first_word;
+    let ends_with_a_page = entries >= in_first_page && (entries - in_first_page).is_multiple_of(words - 1);
+    entries == own || (entries < own && !ends_with_a_page)
 }
 
 /// Describes `segments` in order; writes a list to `list` if the data has more than two pages.
@@ -91,13 +105,30 @@ pub fn build(
     page: PageSize,
     list: &mut impl ListMemory,
 ) -> Result<Prp, DataPointerError> {
+    build_at(segments, page, list, 0)
+}
+
+/// As [`build`], but the list begins at word `first_word` of its first page and leaves out the words before.
+///
+/// Where a list has its links depends on where it begins. A second list for the same data that begins one word further
+/// therefore serves the very lengths for which [`Prp::shortened`] has no answer with the first: who keeps both never
+/// builds again. A `first_word` behind the last but one word of a page is taken for that one.
+pub fn build_at(
+    segments: impl IntoIterator<Item = Segment>,
+    page: PageSize,
+    list: &mut impl ListMemory,
+    first_word: usize,
+) -> Result<Prp, DataPointerError> {
+    let words = (page.bytes() / 8) as usize;
+    let first_word = first_word.min(words - 2);
     let mut segments = segments.into_iter().filter(|segment| segment.bytes != 0).peekable();
     let first = segments.peek().ok_or(DataPointerError::Empty)?;
     if !first.iova.is_multiple_of(4) {
         return Err(DataPointerError::NotDwordAligned { iova: first.iova });
     }
-    let mut prp = Prp { prp1: first.iova, prp2: 0, second_page: 0, list: 0, bytes: 0, page };
-    let mut writer = ListWriter { words: (page.bytes() / 8) as usize, unit: 0, index: 0, pending: None };
+    let mut prp =
+        Prp { prp1: first.iova, prp2: 0, second_page: 0, list: 0, first_word: first_word as u64, bytes: 0, page };
+    let mut writer = ListWriter { words, unit: 0, index: first_word, pending: None };
     let mut entries: u64 = 0;
     while let Some(segment) = segments.next() {
         let too_long = DataPointerError::TooLong { iova: segment.iova, bytes: segment.bytes };
@@ -117,7 +148,8 @@ pub fn build(
                 0 => {}
                 1 => prp.second_page = address,
                 2 => {
-                    prp.list = list.unit_iova(0).ok_or(DataPointerError::ListTooShort { units: 0 })?;
+                    let page_of_list = list.unit_iova(0).ok_or(DataPointerError::ListTooShort { units: 0 })?;
+                    prp.list = page_of_list + first_word as u64 * 8;
                     writer.push(prp.second_page, list)?;
                     writer.push(address, list)?;
                 }

@@ -54,7 +54,7 @@ fn walk(prp1: u64, prp2: u64, bytes: u64, page: PageSize, list: &List) -> Vec<Se
         assert_eq!(page.offset(prp2), 0);
         take(prp2, &mut left);
     }
-    let (mut at, mut index) = (prp2, 0);
+    let (mut at, mut index) = (prp2 - page.offset(prp2), (page.offset(prp2) / 8) as usize);
     while left > 0 {
         let word = list.word(at, index);
         if index as u64 + 1 == page.bytes() / 8 && left > page.bytes() {
@@ -173,6 +173,31 @@ proptest! {
         } else {
             prop_assert!(prp::list_pages(iova, bytes, page) > 1, "only a chained list cannot serve every length");
         }
+    }
+
+    #[test]
+    fn c21_two_lists_that_begin_a_word_apart_serve_every_shorter_transfer(
+        offset in 0_u64..1024,
+        bytes in 1_u64..8_000_000,
+        pages in 512_u64..2000,
+        tail in 0_u64..4096,
+    ) {
+        let page = PageSize::MINIMUM;
+        let iova = 0x40_0000_0000 + offset * 4;
+        let segment = Segment { iova, bytes };
+        let mut lists = [0, 1].map(|first| (first, List::of(prp::list_pages_at(iova, bytes, page, first) as usize)));
+        let wholes: Vec<_> = lists
+            .iter_mut()
+            .map(|(first, list)| prp::build_at([segment], page, list, *first as usize).unwrap())
+            .collect();
+        // Around the ends of list pages, where one of the two has a link.
+        let shorter = (pages * 4096 + tail).clamp(1, bytes);
+        let (part, list) = match (wholes[0].shortened(shorter), wholes[1].shortened(shorter)) {
+            (Some(part), _) => (part, &lists[0].1),
+            (None, Some(part)) => (part, &lists[1].1),
+            (None, None) => panic!("neither list serves {shorter} of {bytes} bytes"),
+        };
+        prop_assert_eq!(join(&walk(part.prp1, part.prp2, shorter, page, list)), [Segment { iova, bytes: shorter }]);
     }
 
     #[test]

@@ -4,7 +4,9 @@
 use core::fmt;
 use std::sync::Arc;
 
-use super::prp::{ENTRY_BYTES, ListShape, PrpPair, Word};
+use nvmetal_core::data_pointer::{PageSize, Segment};
+
+use super::prp::{ListShape, PrpPair};
 use super::{DmaError, DmaMemory};
 use crate::transport::Transport;
 
@@ -47,7 +49,7 @@ pub struct Buffer {
     /// Where the PRP list begins; 0 if two words always do.
     list_iova: u64,
     bytes: u32,
-    page_shift: u8,
+    page: PageSize,
     /// Whether the list is longer than a page.
     chained: bool,
     shared: Arc<Shared>,
@@ -62,15 +64,15 @@ impl BufferPool {
     /// [`DmaError::Shape`] for no bytes, 4 GiB and more, or a page size that is none; else as [`DmaMemory::new`].
     pub fn allocate(&self, transport: &Arc<dyn Transport>) -> Result<Vec<Buffer>, DmaError> {
         let shape = |reason| DmaError::Shape { count: self.count, bytes_each: self.bytes_each, reason };
-        if !self.page_bytes.is_power_of_two() || self.page_bytes < 4096 {
-            return Err(shape("the page size is not a power of two from 4096 on"));
-        }
+        let page = PageSize::from_bytes(self.page_bytes as u64)
+            .ok_or(shape("the page size is not a power of two from 4 KiB to 128 MiB"))?;
         let bytes = u32::try_from(self.bytes_each).map_err(|_| shape("4 GiB is the limit of one"))?;
         if bytes == 0 || self.count == 0 {
             return Err(shape("there is nothing to allocate"));
         }
         let data_pages = self.bytes_each.div_ceil(self.page_bytes);
-        let list = ListShape::for_pages(data_pages, self.page_bytes);
+        // All buffers begin at a page, so all lists are as long.
+        let list = ListShape { data: Segment { iova: 0, bytes: u64::from(bytes) }, page };
         let data_stride = data_pages * self.page_bytes;
         let metadata_stride = self.metadata_bytes.next_multiple_of(64);
         let list_stride = list.bytes().next_multiple_of(list.alignment());
@@ -98,7 +100,7 @@ impl BufferPool {
                 iova: data_iova + (index * data_stride) as u64,
                 list_iova: if has_list { list_iova } else { 0 },
                 bytes,
-                page_shift: self.page_bytes.trailing_zeros() as u8,
+                page,
                 chained: list.is_chained(),
                 shared: Arc::clone(&shared),
             };
@@ -133,14 +135,14 @@ impl Buffer {
         if bytes == 0 || bytes > self.len() {
             return None;
         }
-        let page_bytes = 1_u64 << self.page_shift;
-        let first = page_bytes - (self.iova & (page_bytes - 1));
+        let page_bytes = self.page.bytes();
+        let first = page_bytes - self.page.offset(self.iova);
         let prp2 = if bytes as u64 <= first {
             0
         } else if bytes as u64 <= first + page_bytes {
             self.iova + first
         } else if self.chained {
-            self.chain_for(bytes)
+            self.chain_for(bytes as u64)
         } else {
             self.list_iova
         };
@@ -227,39 +229,23 @@ impl Buffer {
         within(offset, bytes, self.metadata_len())
     }
 
-    fn page_bytes(&self) -> usize {
-        1 << self.page_shift
-    }
-
-    /// Pages that the first `bytes` bytes touch.
-    fn pages_of(&self, bytes: usize) -> usize {
-        let before = self.iova as usize & (self.page_bytes() - 1);
-        (before + bytes).div_ceil(self.page_bytes())
-    }
-
     fn list_shape(&self) -> ListShape {
-        ListShape::for_pages(self.pages_of(self.len()), self.page_bytes())
+        ListShape { data: Segment { iova: self.iova, bytes: u64::from(self.bytes) }, page: self.page }
     }
 
-    /// The list of a transfer that may end where a chain has a pointer.
+    /// The list of a transfer that may end where a chain has a link.
     #[cold]
-    fn chain_for(&self, bytes: usize) -> u64 {
-        self.list_iova + self.list_shape().start_for(self.pages_of(bytes) - 1) as u64
+    fn chain_for(&self, bytes: u64) -> u64 {
+        self.list_shape().list_for(self.list_iova, bytes)
     }
 
     fn write_list(&mut self) -> Result<(), DmaError> {
-        let first_page = self.iova & !(self.page_bytes() as u64 - 1);
-        for (offset, word) in self.list_shape().words() {
-            let value = match word {
-                Word::Data(page) => first_page + (page * self.page_bytes()) as u64,
-                Word::Next(offset) => self.list_iova + offset as u64,
-            };
-            let place = (self.list_iova - self.shared.memory.iova()) as usize + offset;
-            // SAFETY: the pool gave each buffer a list of its own, which the shape for the whole buffer fits; `&mut self`
-            // is the only handle on it.
-            unsafe { self.shared.memory.copy_in_shared(place, &value.to_le_bytes())? };
+        if self.list_iova == 0 {
+            return Ok(());
         }
-        Ok(())
+        // SAFETY: the pool gave each buffer a list of its own with room for the whole buffer, of which this is a part;
+        // `&mut self` is the only handle on it.
+        unsafe { self.list_shape().write(&self.shared.memory, self.list_iova) }
     }
 }
 
@@ -281,7 +267,6 @@ impl fmt::Debug for Buffer {
 }
 
 const _: () = assert!(size_of::<Buffer>() == 32 && size_of::<Option<Buffer>>() == 32);
-const _: () = assert!(ENTRY_BYTES == size_of::<u64>());
 
 #[cfg(test)]
 mod tests {
@@ -292,7 +277,7 @@ mod tests {
 
     /// Walks a data pointer as a controller does, reading lists from `memory`; gives the IOVAs of every byte run.
     fn walk(buffer: &Buffer, bytes: usize) -> Vec<(u64, usize)> {
-        let page = buffer.page_bytes() as u64;
+        let page = buffer.page.bytes();
         let read = |iova: u64| {
             let mut word = [0; 8];
             let place = (iova - buffer.shared.memory.iova()) as usize;

@@ -66,6 +66,9 @@ pub enum DmaError {
         /// What there is.
         length: usize,
     },
+    /// No data pointer can describe the buffer.
+    #[error("no PRP list for this buffer: {0}")]
+    DataPointer(#[from] nvmetal_core::data_pointer::DataPointerError),
     /// A buffer cannot begin there.
     #[error("a buffer cannot begin at offset {offset}: offsets are multiples of 4 below its {length} bytes")]
     Offset {

@@ -11,7 +11,11 @@
 //! chain that begins one entry further into its first page: whatever fills the first chain's pages exactly does not fill
 //! the second one's. Buffers whose list fits in one page (2 MiB with pages of 4 KiB), which is all that most drives
 //! take in one command, have a single chain.
-#![forbid(unsafe_code)]
+#![allow(unsafe_code)] // Writes into the part of a shared allocation that a buffer owns.
+
+use nvmetal_core::data_pointer::{ListMemory, PageSize, Segment, prp};
+
+use super::{DmaError, DmaMemory};
 
 /// The two data pointer words of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,160 +27,123 @@ pub struct PrpPair {
 }
 
 /// Bytes of one entry.
-pub(super) const ENTRY_BYTES: usize = 8;
+const ENTRY_BYTES: usize = 8;
 
-/// How a list of some number of entries is laid out in pages.
+/// The data that a list is for, from which follows what the list looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ListShape {
-    /// Entries that describe data.
-    entries: usize,
-    /// Entries in a page.
-    per_page: usize,
-}
-
-/// One word of a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Word {
-    /// The page of data with this number; the buffer's first page is number 0 and never in a list.
-    Data(usize),
-    /// The word at this offset from the beginning of the list, where the next page of the list begins.
-    Next(usize),
+    /// The data, as the device sees it.
+    pub data: Segment,
+    /// The unit of its entries.
+    pub page: PageSize,
 }
 
 impl ListShape {
-    /// The list for data that touches `data_pages` pages.
-    pub(super) fn for_pages(data_pages: usize, page_bytes: usize) -> Self {
-        Self { entries: if data_pages <= 2 { 0 } else { data_pages - 1 }, per_page: page_bytes / ENTRY_BYTES }
-    }
-
     /// Whether it needs more than one page, and with that a second chain.
     pub(super) fn is_chained(self) -> bool {
-        self.entries > self.per_page
+        self.pages(0) > 1
     }
 
     /// Bytes that the list takes, both chains together.
     pub(super) fn bytes(self) -> usize {
-        if self.is_chained() {
-            (self.chain_pages(0) + self.chain_pages(1)) * self.per_page * ENTRY_BYTES
-        } else {
-            self.entries * ENTRY_BYTES
+        match self.pages(0) {
+            0 => 0,
+            1 => self.entries(self.data.bytes) as usize * ENTRY_BYTES,
+            first => (first + self.pages(1)) as usize * self.page.bytes() as usize,
         }
     }
 
     /// What the list's first byte has to be aligned to, so that no part of it crosses a page where it must not.
     pub(super) fn alignment(self) -> usize {
-        if self.is_chained() { self.per_page * ENTRY_BYTES } else { self.bytes().next_power_of_two().max(ENTRY_BYTES) }
+        if self.is_chained() { self.page.bytes() as usize } else { self.bytes().next_power_of_two().max(ENTRY_BYTES) }
     }
 
-    /// Where the list for a transfer that needs `entries` entries begins, from the beginning of the list.
-    pub(super) fn start_for(self, entries: usize) -> usize {
-        let meets_the_pointer = self.is_chained()
-            && (self.per_page..self.entries).contains(&entries)
-            && (entries - self.per_page).is_multiple_of(self.per_page - 1);
-        if meets_the_pointer { self.second_chain_offset() } else { 0 }
-    }
-
-    /// Every word of the list with its offset from the beginning, both chains.
-    pub(super) fn words(self) -> impl Iterator<Item = (usize, Word)> {
-        let second = self.is_chained().then(|| self.chain(self.second_chain_offset() / ENTRY_BYTES));
-        self.chain(0).chain(second.into_iter().flatten())
-    }
-
-    /// Where the second chain's first entry is: one entry into its first page.
-    fn second_chain_offset(self) -> usize {
-        (self.chain_pages(0) * self.per_page + 1) * ENTRY_BYTES
-    }
-
-    /// Pages of a chain whose first page leaves out `skipped` entries.
-    fn chain_pages(self, skipped: usize) -> usize {
-        let first = self.per_page - skipped;
-        if self.entries <= first {
-            return 1;
+    /// The list for a transfer of the first `bytes` bytes, if the whole one begins at `list_iova`.
+    pub(super) fn list_for(self, list_iova: u64, bytes: u64) -> u64 {
+        if prp::serves(self.entries(self.data.bytes), self.entries(bytes), self.page, 0) {
+            list_iova
+        } else {
+            self.second_chain(list_iova) + ENTRY_BYTES as u64
         }
-        // Every page but the last gives one word to the pointer to the next; so do all but one of the pages after the
-        // first.
-        let after_the_first = self.entries - (first - 1);
-        1 + (after_the_first - 1).div_ceil(self.per_page - 1).max(1)
     }
 
-    /// The words of the chain that begins at word number `slot`.
-    fn chain(self, mut slot: usize) -> impl Iterator<Item = (usize, Word)> {
-        (0..self.entries).flat_map(move |entry| {
-            let last_of_page = slot % self.per_page == self.per_page - 1;
-            let pointer = (last_of_page && entry + 1 < self.entries).then(|| {
-                slot += 1;
-                ((slot - 1) * ENTRY_BYTES, Word::Next(slot * ENTRY_BYTES))
-            });
-            let data = (slot * ENTRY_BYTES, Word::Data(entry + 1));
-            slot += 1;
-            pointer.into_iter().chain(core::iter::once(data))
-        })
+    /// Writes the list, both chains, to where it begins in `memory`.
+    ///
+    /// # Safety
+    /// No other thread of this process may access [`ListShape::bytes`] bytes from there meanwhile.
+    pub(super) unsafe fn write(self, memory: &DmaMemory, list_iova: u64) -> Result<(), DmaError> {
+        let place = |iova| ListPlace { memory, iova, page: self.page, written: Ok(()) };
+        let mut first = place(list_iova);
+        prp::build([self.data], self.page, &mut first)?;
+        first.written?;
+        if self.is_chained() {
+            let mut second = place(self.second_chain(list_iova));
+            prp::build_at([self.data], self.page, &mut second, 1)?;
+            second.written?;
+        }
+        Ok(())
+    }
+
+    fn entries(self, bytes: u64) -> u64 {
+        prp::pages(self.data.iova, bytes, self.page).saturating_sub(1)
+    }
+
+    fn pages(self, first_word: u64) -> u64 {
+        prp::list_pages_at(self.data.iova, self.data.bytes, self.page, first_word)
+    }
+
+    /// Where the page is in which the second chain begins.
+    fn second_chain(self, list_iova: u64) -> u64 {
+        list_iova + self.pages(0) * self.page.bytes()
+    }
+}
+
+/// The memory of one chain, as the builder sees it.
+struct ListPlace<'a> {
+    memory: &'a DmaMemory,
+    /// Where its first page begins, as the device sees it.
+    iova: u64,
+    page: PageSize,
+    /// Whether every word found its place.
+    written: Result<(), DmaError>,
+}
+
+impl ListMemory for ListPlace<'_> {
+    fn unit_iova(&self, unit: usize) -> Option<u64> {
+        Some(self.iova + unit as u64 * self.page.bytes())
+    }
+
+    fn put(&mut self, unit: usize, index: usize, value: u64) {
+        let iova = self.iova + unit as u64 * self.page.bytes() + (index * ENTRY_BYTES) as u64;
+        let place = (iova - self.memory.iova()) as usize;
+        // SAFETY: only `ListShape::write` makes a `ListPlace`, and its caller keeps other threads away.
+        if let Err(error) = unsafe { self.memory.copy_in_shared(place, &value.to_le_bytes()) } {
+            self.written = Err(error);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashMap;
 
-    /// Reads a list as a controller does: the data pages of a transfer that needs `entries` entries.
-    fn walk(words: &HashMap<usize, Word>, page_bytes: usize, start: usize, entries: usize) -> Vec<usize> {
-        let (mut offset, mut pages) = (start, Vec::new());
-        while pages.len() < entries {
-            let last_of_page = offset % page_bytes == page_bytes - ENTRY_BYTES;
-            match (words[&offset], last_of_page && pages.len() + 1 < entries) {
-                (Word::Next(next), true) => {
-                    assert_eq!(next % page_bytes, 0, "a following list page begins at its beginning");
-                    offset = next;
-                }
-                (Word::Data(page), false) => {
-                    pages.push(page);
-                    offset += ENTRY_BYTES;
-                }
-                (word, expected_pointer) => panic!("{word:?} at {offset:#x}, a pointer was due: {expected_pointer}"),
-            }
-        }
-        pages
-    }
-
-    fn assert_every_prefix(data_pages: usize, page_bytes: usize) {
-        let shape = ListShape::for_pages(data_pages, page_bytes);
-        let words: HashMap<_, _> = shape.words().collect();
-        assert_eq!(words.len(), shape.words().count(), "no word is written twice");
-        assert!(words.keys().all(|offset| offset + ENTRY_BYTES <= shape.bytes()), "{data_pages} pages");
-        for entries in 2..data_pages {
-            let pages = walk(&words, page_bytes, shape.start_for(entries), entries);
-            assert_eq!(pages, (1..=entries).collect::<Vec<_>>(), "{entries} entries of a list for {data_pages} pages");
-        }
-    }
-
-    #[test]
-    fn c19_prp_table_every_shorter_transfer_reads_the_right_pages() {
-        // Pages of 64 bytes hold 8 entries, so that chains of many pages stay small.
-        for data_pages in 0..200 {
-            assert_every_prefix(data_pages, 64);
-        }
-    }
-
-    #[test]
-    fn lists_around_the_limit_of_one_page_are_right() {
-        for data_pages in [2, 3, 512, 513, 514, 1023, 1024, 1025] {
-            assert_every_prefix(data_pages, 4096);
-        }
+    fn shape(data_pages: u64) -> ListShape {
+        ListShape { data: Segment { iova: 0x100_0000, bytes: data_pages * 4096 }, page: PageSize::MINIMUM }
     }
 
     #[test]
     fn a_list_that_fits_in_a_page_never_crosses_one() {
         for data_pages in 3..=513 {
-            let shape = ListShape::for_pages(data_pages, 4096);
+            let shape = shape(data_pages);
             assert!(!shape.is_chained());
             assert!(shape.bytes() <= shape.alignment() && shape.alignment() <= 4096);
         }
     }
 
     #[test]
-    fn two_pages_need_no_list() {
-        assert_eq!(ListShape::for_pages(2, 4096).bytes(), 0);
-        assert_eq!(ListShape::for_pages(2, 4096).words().count(), 0);
+    fn two_pages_need_no_list_and_514_a_second_chain() {
+        assert_eq!(shape(2).bytes(), 0);
+        assert!(shape(514).is_chained());
+        assert_eq!(shape(514).bytes(), 4 * 4096);
     }
 }
