@@ -52,7 +52,7 @@ impl fmt::Display for MemlockShortage {
         };
         write!(
             f,
-            "RLIMIT_MEMLOCK is {} and {} more are needed ({whose} hold {} already): raise it to {} or more \
+            "RLIMIT_MEMLOCK is {} and {} more are needed ({} are held by {whose} already): raise it to {} or more \
              (`ulimit -l {}`, LimitMEMLOCK= in systemd, or memlock in /etc/security/limits.conf), or grant CAP_IPC_LOCK",
             Mebibytes(limit_bytes),
             Mebibytes(self.needed_bytes),
@@ -77,9 +77,10 @@ impl fmt::Display for Mebibytes {
 }
 
 impl LockedMemory {
-    /// Reads the state of this process (and user) as it is now.
+    /// Reads the state of this process (and user) as it is now. Capabilities are the calling thread's, as the kernel
+    /// looks at them.
     pub fn now(accounting: Accounting) -> Self {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
         let used_bytes = match accounting {
             Accounting::Process => field_bytes(&status, "VmLck:"),
             Accounting::User => pinned_by_user(&status),
