@@ -64,6 +64,10 @@ pub struct Global {
 /// The commands, in the order in which a person meets them.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Show every NVMe drive of this machine, its link and who uses it
+    List(command::list::Arguments),
+    /// Show the links from a drive to the processor and what they can carry
+    Link(command::link::Arguments),
     /// Write the shell completions or the manual pages
     #[command(hide = true)]
     Generate(command::generate::Arguments),

@@ -8,10 +8,12 @@
 mod check;
 mod cli;
 mod command;
+mod device;
 mod error;
 mod exit;
 mod interrupt;
 mod output;
+mod report;
 mod units;
 
 use std::ffi::OsString;
@@ -63,9 +65,11 @@ fn report(error: &Error, json: bool) -> Exit {
         let _ = out.print(&output::pretty(&error.to_json()));
     } else {
         let mut stderr = anstream::stderr();
-        let _ = writeln!(stderr, "{} {}", output::styled(output::RED, "error:"), error.message);
+        let sentence = output::wrap(&format!("error: {}", error.message), 2);
+        let sentence = sentence.replacen("error:", &output::styled(output::RED, "error:"), 1);
+        let _ = writeln!(stderr, "{sentence}");
         if let Some(remedy) = &error.remedy {
-            let _ = writeln!(stderr, "{}", output::wrap(remedy, 2));
+            let _ = writeln!(stderr, "{}", output::wrap(&format!("  {remedy}"), 2));
         }
     }
     error.kind.exit()

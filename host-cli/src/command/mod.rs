@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 pub mod generate;
+pub mod link;
+pub mod list;
 
 use crate::cli::Command;
 use crate::error::Result;
@@ -12,6 +14,8 @@ use crate::output::Output;
 /// Runs a command to its end.
 pub fn run(command: Command, out: &mut Output, _stop: &Stop) -> Result<Exit> {
     match command {
+        Command::List(arguments) => list::run(&arguments, out),
+        Command::Link(arguments) => link::run(&arguments, out),
         Command::Generate(arguments) => generate::run(&arguments, out),
     }
 }

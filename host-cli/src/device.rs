@@ -1,0 +1,62 @@
+//! From what a person types to the device that is meant.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+
+use nvmetal_driver::pci::device_spec::{ResolveError, Resolved, resolve};
+use nvmetal_driver::pci::{PciAddress, Sysfs};
+
+use crate::error::{Error, Kind, Result};
+use crate::output::note;
+
+/// A device that was named on the command line.
+#[derive(Debug, Clone)]
+pub enum Device {
+    /// A function on this machine's PCI bus.
+    Pci(Resolved),
+    /// The emulator, with its model and options as they were typed.
+    Emulated(String),
+}
+
+impl Device {
+    /// Finds the device. When a kernel's name was typed, says which PCI function that is.
+    pub fn find(text: &str) -> Result<Self> {
+        if text == "emulated" || text.starts_with("emulated:") {
+            return Ok(Self::Emulated(text.to_owned()));
+        }
+        let resolved = resolve(&Sysfs::host(), text).map_err(|error| unknown(&error))?;
+        if resolved.name.is_some() {
+            note(&resolved.to_string());
+        }
+        Ok(Self::Pci(resolved))
+    }
+
+    /// Finds a function on the PCI bus; the emulator is none.
+    pub fn find_pci(text: &str, command: &str) -> Result<PciAddress> {
+        match Self::find(text)? {
+            Self::Pci(resolved) => Ok(resolved.address),
+            Self::Emulated(_) => {
+                Err(Error::usage(format!("'{command}' is about a drive of this machine; the emulator is in no slot"))
+                    .remedy("Name a PCI address or a kernel name; `nvmetal list` shows them."))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pci(resolved) => write!(f, "{}", resolved.address),
+            Self::Emulated(text) => f.write_str(text),
+        }
+    }
+}
+
+fn unknown(error: &ResolveError) -> Error {
+    let kind = match error {
+        ResolveError::NotOnPci { .. } => Kind::Unsupported,
+        _ => Kind::UnknownDevice,
+    };
+    Error::new(kind, error.to_string())
+        .remedy("`nvmetal list` shows the drives of this machine; `emulated` is a drive that is always there.")
+}

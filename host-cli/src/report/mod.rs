@@ -1,0 +1,4 @@
+//! How results look to people.
+#![forbid(unsafe_code)]
+
+pub mod text;
