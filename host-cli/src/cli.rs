@@ -68,6 +68,10 @@ pub enum Command {
     List(command::list::Arguments),
     /// Show the links from a drive to the processor and what they can carry
     Link(command::link::Arguments),
+    /// Take a drive from the kernel and leave it with vfio-pci
+    Bind(command::bind::Arguments),
+    /// Give drives back to the kernel, also those that a killed run left behind
+    Release(command::release::Arguments),
     /// Write the shell completions or the manual pages
     #[command(hide = true)]
     Generate(command::generate::Arguments),

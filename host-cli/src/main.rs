@@ -11,6 +11,7 @@ mod command;
 mod device;
 mod error;
 mod exit;
+mod explain;
 mod interrupt;
 mod output;
 mod report;

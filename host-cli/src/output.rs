@@ -117,11 +117,18 @@ pub fn width() -> usize {
     columns.unwrap_or(80).clamp(40, 100)
 }
 
-/// Text broken at `width()` with every line after the first indented by `indent`; the first line begins at `column`.
+/// Text broken at [`width`] with every line after the first indented by `indent`.
 pub fn wrap(text: &str, indent: usize) -> String {
     let blanks = " ".repeat(indent);
-    let options = textwrap::Options::new(width()).subsequent_indent(&blanks).break_words(false);
-    textwrap::fill(text, options)
+    textwrap::fill(text, wrapping().subsequent_indent(&blanks))
+}
+
+/// How text is broken: between words only, for a path or an option that is broken cannot be copied.
+pub fn wrapping<'a>() -> textwrap::Options<'a> {
+    textwrap::Options::new(width())
+        .break_words(false)
+        .word_separator(textwrap::WordSeparator::AsciiSpace)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation)
 }
 
 /// Emphasis for a terminal; [`Output`] strips it where there is none.

@@ -1,9 +1,11 @@
 //! The commands, one file each: its options and what it does.
 #![forbid(unsafe_code)]
 
+pub mod bind;
 pub mod generate;
 pub mod link;
 pub mod list;
+pub mod release;
 
 use crate::cli::Command;
 use crate::error::Result;
@@ -16,6 +18,8 @@ pub fn run(command: Command, out: &mut Output, _stop: &Stop) -> Result<Exit> {
     match command {
         Command::List(arguments) => list::run(&arguments, out),
         Command::Link(arguments) => link::run(&arguments, out),
+        Command::Bind(arguments) => bind::run(&arguments, out),
+        Command::Release(arguments) => release::run(&arguments, out),
         Command::Generate(arguments) => generate::run(&arguments, out),
     }
 }

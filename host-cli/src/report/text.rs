@@ -3,7 +3,7 @@
 
 use std::fmt::{Display, Write};
 
-use crate::output::{DIM, styled, width};
+use crate::output::{DIM, styled, wrapping};
 
 /// Lines of `label  value`, the values in one column and wrapped in it.
 pub struct Sheet {
@@ -22,7 +22,7 @@ impl Sheet {
     pub fn row(&mut self, label: &str, value: &str) {
         let column = self.indent + self.label_width + 1;
         let blanks = " ".repeat(column);
-        let options = textwrap::Options::new(width()).initial_indent(&blanks).subsequent_indent(&blanks);
+        let options = wrapping().initial_indent(&blanks).subsequent_indent(&blanks);
         let lines = textwrap::fill(value, options);
         let label = format!("{label:<width$}", width = self.label_width);
         let _ = writeln!(self.text, "{}{} {}", " ".repeat(self.indent), styled(DIM, &label), lines.trim_start());

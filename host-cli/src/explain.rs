@@ -1,0 +1,143 @@
+//! From the libraries' errors to what a person is told: the kind (and with it the exit code) and what to do.
+//!
+//! A library says what happened and where; only here is it known what the person was doing and can do next.
+#![forbid(unsafe_code)]
+
+use nvmetal_driver::DriverError;
+use nvmetal_driver::dma::DmaError;
+use nvmetal_driver::pci::SysfsError;
+use nvmetal_driver::pci::binding::{BindError, BindErrorKind};
+use nvmetal_driver::transport::TransportError;
+use nvmetal_driver::vfio::VfioError;
+
+use crate::error::{Error, Kind};
+
+impl From<BindError> for Error {
+    fn from(error: BindError) -> Self {
+        let kind = match error.kind() {
+            BindErrorKind::Refused => Kind::InUse,
+            BindErrorKind::Environment if is_permission(&error) => Kind::NoPermission,
+            BindErrorKind::Environment => Kind::Environment,
+            BindErrorKind::Gone if matches!(error, BindError::NotNvme { .. }) => Kind::UnknownDevice,
+            BindErrorKind::Gone => Kind::DeviceLost,
+            BindErrorKind::Failed => Kind::Other,
+        };
+        Self::new(kind, error.to_string()).remedy(sentence(&error.remedy()))
+    }
+}
+
+fn is_permission(error: &BindError) -> bool {
+    std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source())
+        .filter_map(|error| error.downcast_ref::<SysfsError>())
+        .any(SysfsError::is_permission_denied)
+        || matches!(error, BindError::Sysfs(error) if error.is_permission_denied())
+}
+
+impl From<SysfsError> for Error {
+    fn from(error: SysfsError) -> Self {
+        let kind = if error.is_permission_denied() { Kind::NoPermission } else { Kind::Environment };
+        Self::new(kind, error.to_string())
+    }
+}
+
+impl From<VfioError> for Error {
+    fn from(error: VfioError) -> Self {
+        let (kind, remedy) = match &error {
+            VfioError::NoSuchDevice { .. } => (Kind::UnknownDevice, "`nvmetal list` shows the drives of this machine."),
+            VfioError::Busy { .. } => (Kind::InUse, "A drive has one user at a time."),
+            VfioError::Permission { .. } => {
+                (Kind::NoPermission, "`nvmetal doctor` names the files and who may open them.")
+            }
+            _ if error.is_environment() => {
+                (Kind::Environment, "`nvmetal doctor` shows what stands in the way; `--via kernel` works without VFIO.")
+            }
+            _ => (Kind::Device, "`dmesg` may tell more."),
+        };
+        Self::new(kind, error.to_string()).remedy(remedy)
+    }
+}
+
+impl From<TransportError> for Error {
+    fn from(error: TransportError) -> Self {
+        let kind = match &error {
+            TransportError::Lost { .. } => Kind::DeviceLost,
+            TransportError::Unsupported { .. } => Kind::Unsupported,
+            TransportError::Map { .. } => Kind::Environment,
+            TransportError::OutOfRange { .. } | TransportError::System { .. } | TransportError::Protocol { .. } => {
+                Kind::Device
+            }
+        };
+        let text = error.to_string();
+        match kind {
+            Kind::DeviceLost => Self::new(kind, text).remedy(LOST),
+            Kind::Environment => Self::new(kind, text).remedy("`nvmetal doctor` shows the limits of this machine."),
+            _ => Self::new(kind, text),
+        }
+    }
+}
+
+impl From<DriverError> for Error {
+    fn from(error: DriverError) -> Self {
+        let text = error.to_string();
+        match error {
+            DriverError::Transport(error) | DriverError::Dma(DmaError::Map(error)) => error.into(),
+            DriverError::Timeout { .. } => Self::new(Kind::TimedOut, text).remedy(LOST),
+            error if error.is_lost() => Self::new(Kind::DeviceLost, text).remedy(LOST),
+            DriverError::Dma(DmaError::Allocate { .. }) => Self::new(Kind::Environment, text)
+                .remedy("Ask for fewer queues, a smaller depth or smaller blocks, or give the machine more memory."),
+            DriverError::Request(_) | DriverError::Dma(_) => Self::usage(text),
+            DriverError::Command { status, .. } => {
+                let kind = if is_unsupported(status) { Kind::Unsupported } else { Kind::Device };
+                Self::new(kind, text)
+            }
+            _ => Self::new(Kind::Device, text)
+                .remedy("The drive behaves against the specification; its firmware may have an update."),
+        }
+    }
+}
+
+/// Invalid Command Opcode, Invalid Field in Command, Invalid Log Page: the drive does not have what was asked for.
+fn is_unsupported(status: nvmetal_core::status::Status) -> bool {
+    matches!(status.type_and_code(), 0x001 | 0x002 | 0x109)
+}
+
+const LOST: &str = "Reseat drive and card and look at `dmesg`; a drive that is gone until the next power cycle points at \
+                    power, heat or a power saving state.";
+
+/// A remedy as a sentence.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+    let starts_with_code = text.starts_with('`');
+    let text = if starts_with_code { text.to_owned() } else { first + letters.as_str() };
+    if text.ends_with(['.', ':']) { text } else { text + "." }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nvmetal_core::status::Status;
+
+    #[test]
+    fn a_remedy_reads_as_a_sentence() {
+        assert_eq!(sentence("unmount it"), "Unmount it.");
+        assert_eq!(sentence("`dmesg` tells why"), "`dmesg` tells why.");
+    }
+
+    #[test]
+    fn a_lost_drive_and_a_silent_one_end_with_the_same_code() {
+        let lost = DriverError::Lost { address: "x".into(), detail: "all ones".into() };
+        let silent = DriverError::Timeout { address: "x".into(), queue: 1, command: "Read".into(), waited_ms: 1 };
+        for error in [lost, silent] {
+            assert_eq!(Error::from(error).kind.exit().code(), 7);
+        }
+    }
+
+    #[test]
+    fn a33_a_log_page_that_the_drive_does_not_have_is_not_supported() {
+        let error =
+            |status| DriverError::Command { address: "x".into(), queue: 0, command: "Get Log Page".into(), status };
+        assert_eq!(Error::from(error(Status::new(1, 0x09))).kind.exit().code(), 9);
+        assert_eq!(Error::from(error(Status::new(0, 0x06))).kind.exit().code(), 1);
+    }
+}
