@@ -405,7 +405,7 @@ impl<M> CompletionRing<M> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 pub(super) mod testing {
     //! Ring memory on the heap, seen from both sides.
 
