@@ -11,6 +11,8 @@
 //! for each.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "emulated")]
+pub mod emulated;
 pub mod vfio;
 
 use core::fmt;
@@ -217,6 +219,12 @@ pub trait Transport: Send + Sync + fmt::Debug {
 
     /// Reads PCI configuration space from `offset`; as many bytes as there are, possibly none.
     fn read_config(&self, offset: u16, into: &mut [u8]) -> Result<usize, TransportError>;
+
+    /// The configuration spaces on the way from the drive (first) to the root port (last), with the name of each function,
+    /// where only the transport knows them. Empty where sysfs has them, as it does for VFIO.
+    fn path_config(&self) -> Vec<(String, Vec<u8>)> {
+        Vec::new()
+    }
 
     /// What arrived besides registers and completions.
     fn signals(&self) -> Signals {

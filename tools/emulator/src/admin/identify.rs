@@ -1,0 +1,204 @@
+//! Identify.
+//!
+//! NVM Express Base Specification, "Identify command"; NVM Command Set Specification for the namespace's structures.
+#![forbid(unsafe_code)]
+
+use nvmetal_core::command::admin::Identify;
+use nvmetal_core::command::{Command, SubmissionEntry};
+use nvmetal_core::identify::{ActiveNamespaceList, Controller, LbaFormat, Namespace as NamespaceData};
+use nvmetal_core::number::ZeroBasedU8;
+use nvmetal_core::status::Status;
+use zerocopy::IntoBytes;
+use zerocopy::little_endian::{U16, U32, U64, U128};
+
+use super::events::REQUESTS_MOST;
+use crate::controller::status as code;
+use crate::emulator::Emulator;
+use crate::guest_memory::Access;
+use crate::health::ERROR_ENTRIES;
+use crate::namespace::Namespace;
+
+/// Firmware revision.
+pub(super) const FIRMWARE: &[u8; 8] = b"EMU1.0  ";
+/// The bytes of an identify data structure.
+const BYTES: usize = 4096;
+/// Identification descriptor types.
+const NIDT_EUI64: u8 = 1;
+const NIDT_NGUID: u8 = 2;
+const NIDT_CSI: u8 = 4;
+
+impl Emulator {
+    pub(super) fn identify(&mut self, entry: &SubmissionEntry, access: &Access<'_>) -> Result<u64, Status> {
+        let command = Identify::from_entry(entry);
+        let nsid = entry.nsid();
+        let data = match command.cns.into_bits() {
+            0x00 => self.identify_namespace(nsid)?.as_bytes().to_vec(),
+            0x01 => self.identify_controller().as_bytes().to_vec(),
+            0x02 | 0x10 => self.namespace_list(nsid)?,
+            0x03 => self.namespace_descriptors(nsid)?,
+            0x05 | 0x06 if command.csi.into_bits() != 0 => return Err(code::INVALID_FIELD),
+            // The NVM command set's own part: nothing beyond what CNS 00h says.
+            0x05 => {
+                self.namespace(nsid).ok_or(code::INVALID_NAMESPACE)?;
+                vec![0; BYTES]
+            }
+            0x06 => vec![0; BYTES],
+            0x08 => self.namespace_independent(nsid)?,
+            0x11 => self.identify_namespace(nsid)?.as_bytes().to_vec(),
+            0x1c => {
+                let mut data = vec![0; BYTES];
+                if let Some(first) = data.first_mut() {
+                    *first = 1; // One combination: the NVM command set.
+                }
+                data
+            }
+            _ => return Err(code::INVALID_FIELD),
+        };
+        self.send_admin(entry, &data, access)?;
+        Ok(0)
+    }
+
+    fn identify_controller(&self) -> Controller {
+        let model = &self.options.model;
+        let mut data = Controller::default();
+        data.vid = U16::new(crate::pci_config::VENDOR);
+        data.ssvid = U16::new(crate::pci_config::VENDOR);
+        text(&mut data.sn, &self.serial());
+        text(&mut data.mn, &self.model_number());
+        data.fr = *FIRMWARE;
+        data.mdts = self.options.mdts;
+        data.ver = self.registers.vs;
+        data.rtd3r = U32::new((model.ready / 1000) as u32);
+        data.rtd3e = U32::new((model.shutdown / 1000) as u32);
+        data.cntrltype = nvmetal_core::identify::ControllerType::from_bits(1);
+        data.acl = ZeroBasedU8::from_bits(3);
+        data.aerl = ZeroBasedU8::from_bits(REQUESTS_MOST);
+        data.frmw = data.frmw.with_slots(1).with_slot_1_read_only(true);
+        data.lpa = data.lpa.with_effects(true).with_extended_data(true).with_supported_pages(true);
+        data.elpe = ZeroBasedU8::from_bits((ERROR_ENTRIES - 1) as u8);
+        data.wctemp = U16::new(model.warning_temperature);
+        data.cctemp = U16::new(model.critical_temperature);
+        data.tnvmcap = U128::new(u128::from(model.capacity));
+        data.sqes = nvmetal_core::identify::EntrySize::from_bits(0x66);
+        data.cqes = nvmetal_core::identify::EntrySize::from_bits(0x44);
+        data.nn = U32::new(1);
+        data.oncs = data
+            .oncs
+            .with_compare(true)
+            .with_dataset_management(true)
+            .with_write_zeroes(true)
+            .with_save_select(true)
+            .with_timestamp(true)
+            .with_verify(true);
+        data.vwc = data.vwc.with_present(true);
+        data.sgls = nvmetal_core::identify::Sgls::from_bits(0x0001_0001); // SGLs and bit buckets, any alignment.
+        text(&mut data.subnqn, &format!("nqn.2026-01.org.nvmetal:emulated:{}", self.serial()));
+        if let Some(state) = data.psd.first_mut() {
+            state.mp = U16::new(850);
+        }
+        data
+    }
+
+    /// The serial number: it says what it is, and differs with the seed.
+    pub fn serial(&self) -> String {
+        format!("EMU{:012}", self.options.seed)
+    }
+
+    /// The model number: it says what it is.
+    pub fn model_number(&self) -> String {
+        format!("nvmetal EMULATED {}", self.options.model.name)
+    }
+
+    fn identify_namespace(&mut self, nsid: u32) -> Result<NamespaceData, Status> {
+        if nsid == u32::MAX {
+            // Capabilities that all namespaces share: the formats.
+            let mut data = NamespaceData::default();
+            formats(&mut data);
+            return Ok(data);
+        }
+        if nsid == 0 {
+            return Err(code::INVALID_NAMESPACE);
+        }
+        let seed = self.options.seed;
+        match self.namespace(nsid) {
+            Some(namespace) => Ok(describe(namespace, seed)),
+            // A namespace that could be and is not: all zeros.
+            None if nsid <= 1 => Ok(NamespaceData::default()),
+            None => Err(code::INVALID_NAMESPACE),
+        }
+    }
+
+    fn namespace_list(&self, after: u32) -> Result<Vec<u8>, Status> {
+        if after >= 0xffff_fffe {
+            return Err(code::INVALID_NAMESPACE);
+        }
+        let mut list = ActiveNamespaceList::default();
+        let ids = self.namespaces.iter().map(|namespace| namespace.nsid).filter(|&nsid| nsid > after);
+        for (place, nsid) in list.nsid.iter_mut().zip(ids) {
+            *place = U32::new(nsid);
+        }
+        Ok(list.as_bytes().to_vec())
+    }
+
+    fn namespace_descriptors(&mut self, nsid: u32) -> Result<Vec<u8>, Status> {
+        let seed = self.options.seed;
+        let namespace = self.namespace(nsid).ok_or(code::INVALID_NAMESPACE)?;
+        let mut data = Vec::with_capacity(BYTES);
+        let mut descriptor = |kind: u8, value: &[u8]| {
+            data.extend_from_slice(&[kind, value.len() as u8, 0, 0]);
+            data.extend_from_slice(value);
+        };
+        descriptor(NIDT_EUI64, &eui64(namespace.nsid, seed));
+        descriptor(NIDT_NGUID, &nguid(namespace.nsid, seed));
+        descriptor(NIDT_CSI, &[0]);
+        data.resize(BYTES, 0);
+        Ok(data)
+    }
+
+    /// Identify Namespace independent of the command set: ready, and nothing special.
+    fn namespace_independent(&mut self, nsid: u32) -> Result<Vec<u8>, Status> {
+        self.namespace(nsid).ok_or(code::INVALID_NAMESPACE)?;
+        let mut data = vec![0; BYTES];
+        if let Some(nstat) = data.get_mut(14) {
+            *nstat = 1; // Namespace Ready.
+        }
+        Ok(data)
+    }
+}
+
+/// Fills a text field, padded with blanks.
+fn text(field: &mut [u8], value: &str) {
+    field.fill(b' ');
+    for (place, byte) in field.iter_mut().zip(value.bytes()) {
+        *place = byte;
+    }
+}
+
+fn formats(data: &mut NamespaceData) {
+    data.nlbaf = ZeroBasedU8::from_bits(1);
+    for (format, lbads) in data.lbaf.iter_mut().zip([9, 12]) {
+        *format = LbaFormat { lbads, ..LbaFormat::default() };
+    }
+}
+
+fn describe(namespace: &Namespace, seed: u64) -> NamespaceData {
+    let mut data = NamespaceData::default();
+    data.nsze = U64::new(namespace.blocks);
+    data.ncap = U64::new(namespace.blocks);
+    data.nuse = U64::new(namespace.used_blocks());
+    formats(&mut data);
+    data.flbas = data.flbas.with_index_low(u8::from(namespace.lbads == 12));
+    data.dlfeat = nvmetal_core::identify::Dlfeat::from_bits(0b1001); // Deallocated blocks read as zeros.
+    data.nvmcap = U128::new(u128::from(namespace.blocks) * u128::from(namespace.lba_bytes()));
+    data.nguid = nguid(namespace.nsid, seed);
+    data.eui64 = eui64(namespace.nsid, seed);
+    data
+}
+
+fn eui64(nsid: u32, seed: u64) -> [u8; 8] {
+    (0x0245_4d55_0000_0000 | (seed & 0xffff) << 16 | u64::from(nsid) & 0xffff).to_be_bytes()
+}
+
+fn nguid(nsid: u32, seed: u64) -> [u8; 16] {
+    (0x0245_4d55_u128 << 96 | u128::from(seed) << 32 | u128::from(nsid)).to_be_bytes()
+}

@@ -1,0 +1,154 @@
+//! How the drive is doing: the counters behind the SMART log, and the error log.
+//!
+//! Every counter counts what really happened to this drive since it was made. A drive that began with the program has been
+//! on for as long as the program's clock says.
+#![forbid(unsafe_code)]
+
+use std::collections::VecDeque;
+
+use nvmetal_core::command::SubmissionEntry;
+use nvmetal_core::log::{CriticalWarning, Smart};
+use nvmetal_core::status::Status;
+use zerocopy::little_endian::{U16, U32, U128};
+
+use crate::options::Options;
+
+/// Entries that the error log keeps.
+pub(crate) const ERROR_ENTRIES: usize = 64;
+/// Nanoseconds of an hour.
+const HOUR_NS: u64 = 3_600_000_000_000;
+/// Nanoseconds of a minute.
+const MINUTE_NS: u64 = 60_000_000_000;
+
+/// The counters.
+#[derive(Debug, Default)]
+pub(crate) struct Health {
+    pub(crate) critical_warning: u8,
+    pub(crate) kelvin: u16,
+    warning_kelvin: u16,
+    critical_kelvin: u16,
+    pub(crate) read_commands: u64,
+    pub(crate) write_commands: u64,
+    pub(crate) read_bytes: u64,
+    pub(crate) written_bytes: u64,
+    pub(crate) media_errors: u64,
+    /// Time during which at least one I/O command was outstanding.
+    pub(crate) busy_ns: u64,
+    shutdowns: u64,
+}
+
+impl Health {
+    pub(crate) fn new(options: &Options) -> Self {
+        Self {
+            critical_warning: options.critical_warning,
+            kelvin: options.temperature_held.unwrap_or(options.model.temperature),
+            warning_kelvin: options.model.warning_temperature,
+            critical_kelvin: options.model.critical_temperature,
+            ..Self::default()
+        }
+    }
+
+    /// The controller was shut down in good order.
+    pub(crate) fn shutdown(&mut self) {
+        self.shutdowns += 1;
+    }
+
+    /// Critical warning: what was set from outside, and what the counters say.
+    pub(crate) fn warning(&self) -> CriticalWarning {
+        let set = CriticalWarning::from_bits(self.critical_warning);
+        if self.kelvin >= self.warning_kelvin { set.with_temperature(true) } else { set }
+    }
+
+    /// The SMART log page.
+    pub(crate) fn smart(&self, now_ns: u64, error_entries: u64) -> Smart {
+        let units = |bytes: u64| U128::new(u128::from(bytes.div_ceil(512_000)));
+        let minutes = |hot: bool| U32::new(if hot { (now_ns / MINUTE_NS) as u32 } else { 0 });
+        Smart {
+            critical_warning: self.warning(),
+            composite_temperature: U16::new(self.kelvin),
+            available_spare: 100,
+            available_spare_threshold: 10,
+            percentage_used: 0,
+            data_units_read: units(self.read_bytes),
+            data_units_written: units(self.written_bytes),
+            host_read_commands: U128::new(u128::from(self.read_commands)),
+            host_write_commands: U128::new(u128::from(self.write_commands)),
+            controller_busy_time: U128::new(u128::from(self.busy_ns / MINUTE_NS)),
+            power_cycles: U128::new(1),
+            power_on_hours: U128::new(u128::from(now_ns / HOUR_NS)),
+            media_errors: U128::new(u128::from(self.media_errors)),
+            error_log_entries: U128::new(u128::from(error_entries)),
+            warning_temperature_time: minutes(self.kelvin >= self.warning_kelvin),
+            critical_temperature_time: minutes(self.kelvin >= self.critical_kelvin),
+            temperature_sensor: [
+                U16::new(self.kelvin),
+                U16::new(0),
+                U16::new(0),
+                U16::new(0),
+                U16::new(0),
+                U16::new(0),
+                U16::new(0),
+                U16::new(0),
+            ],
+            ..Smart::default()
+        }
+    }
+}
+
+/// One error.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ErrorEntry {
+    pub(crate) count: u64,
+    pub(crate) sqid: u16,
+    pub(crate) cid: u16,
+    pub(crate) status: Status,
+    pub(crate) lba: u64,
+    pub(crate) nsid: u32,
+    pub(crate) opcode: u8,
+}
+
+/// The error information log.
+#[derive(Debug, Default)]
+pub(crate) struct ErrorLog {
+    /// The newest first.
+    entries: VecDeque<ErrorEntry>,
+    pub(crate) count: u64,
+}
+
+impl ErrorLog {
+    /// Notes a command that failed.
+    pub(crate) fn note(&mut self, sqid: u16, entry: &SubmissionEntry, status: Status, lba: u64) {
+        self.count += 1;
+        self.entries.truncate(ERROR_ENTRIES - 1);
+        self.entries.push_front(ErrorEntry {
+            count: self.count,
+            sqid,
+            cid: entry.cid(),
+            status,
+            lba,
+            nsid: entry.nsid(),
+            opcode: entry.opcode(),
+        });
+    }
+
+    /// The log page: 64 bytes for each entry, the newest first.
+    pub(crate) fn page(&self) -> Vec<u8> {
+        let mut page = vec![0; ERROR_ENTRIES * 64];
+        for (place, entry) in page.as_chunks_mut::<64>().0.iter_mut().zip(&self.entries) {
+            let mut put = |at: usize, bytes: &[u8]| {
+                if let Some(place) = place.get_mut(at..at + bytes.len()) {
+                    place.copy_from_slice(bytes);
+                }
+            };
+            put(0, &entry.count.to_le_bytes());
+            put(8, &entry.sqid.to_le_bytes());
+            put(10, &entry.cid.to_le_bytes());
+            put(12, &(entry.status.into_bits() << 1).to_le_bytes());
+            put(14, &[0xff, 0xff]);
+            put(16, &entry.lba.to_le_bytes());
+            put(24, &entry.nsid.to_le_bytes());
+            put(32, &[entry.opcode]);
+        }
+        page
+    }
+}

@@ -1,0 +1,205 @@
+//! Commands of the NVM command set: their checks and times when they are fetched, their effect when they end.
+//!
+//! NVM Express NVM Command Set Specification, "I/O Commands".
+#![forbid(unsafe_code)]
+
+mod dataset;
+mod read_write;
+
+use nvmetal_core::command::SubmissionEntry;
+use nvmetal_core::status::Status;
+
+use crate::controller::complete::Outcome;
+use crate::controller::flight::{Fate, Flight, Ticket};
+use crate::controller::status as code;
+use crate::emulator::Emulator;
+use crate::event::What;
+use crate::fault::{CommandKind, FaultKind};
+use crate::guest_memory::Access;
+use crate::model::MediaKind;
+
+/// The opcodes.
+pub(crate) mod opcode {
+    pub(crate) const FLUSH: u8 = 0x00;
+    pub(crate) const WRITE: u8 = 0x01;
+    pub(crate) const READ: u8 = 0x02;
+    pub(crate) const COMPARE: u8 = 0x05;
+    pub(crate) const WRITE_ZEROES: u8 = 0x08;
+    pub(crate) const DATASET_MANAGEMENT: u8 = 0x09;
+    pub(crate) const VERIFY: u8 = 0x0c;
+}
+
+/// What a command asks of media and link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Work {
+    /// First byte in the namespace.
+    first: u64,
+    /// Bytes of the namespace.
+    bytes: u64,
+    kind: WorkKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WorkKind {
+    /// From the media to the host.
+    Read,
+    /// From the host to the media.
+    Write,
+    /// From host and media to be compared.
+    Compare,
+    /// From the media to nowhere.
+    Verify,
+    /// Everything buffered to the media.
+    Flush,
+    /// A few bytes of description from the host; the media is only told.
+    Describe,
+}
+
+/// First block and number of blocks of a command that has them.
+fn blocks(entry: &SubmissionEntry) -> (u64, u64) {
+    let first = u64::from(entry.cdw10()) | u64::from(entry.cdw11()) << 32;
+    (first, u64::from(entry.cdw12() & 0xffff) + 1)
+}
+
+impl Emulator {
+    /// A command was fetched from an I/O queue: it is checked, and it is worked out when it will end.
+    pub(crate) fn begin_io(&mut self, sqid: u16, entry: SubmissionEntry) {
+        let kind = match entry.opcode() {
+            opcode::READ => CommandKind::Read,
+            opcode::WRITE => CommandKind::Write,
+            _ => CommandKind::Other,
+        };
+        let mut flight = Flight { entry, sqid, fate: Fate::Execute, bytes: 0 };
+        let work = self.check_io(&entry);
+        match (self.faults.hit(kind), work) {
+            (Some(FaultKind::Timeout), _) => flight.fate = Fate::Silence,
+            (Some(FaultKind::ReadError), _) => {
+                let (first, _) = blocks(&entry);
+                if let Some(namespace) = self.namespace(entry.nsid()) {
+                    namespace.unreadable.insert(first);
+                }
+                flight.fate = Fate::End(code::UNRECOVERED_READ_ERROR);
+            }
+            (Some(FaultKind::WriteError), _) => flight.fate = Fate::End(code::WRITE_FAULT),
+            (None, Err(status)) => flight.fate = Fate::End(status),
+            (None, Ok(work)) => {
+                self.schedule(work, flight);
+                return;
+            }
+        }
+        if let Fate::End(status) = flight.fate {
+            self.note_io_error(&flight, status);
+        }
+        let end_ns = self.now_ns + self.options.model.completion;
+        let ticket = self.flights.add(flight);
+        self.events.plan(end_ns, What::Complete(ticket));
+    }
+
+    fn schedule(&mut self, work: Work, mut flight: Flight) {
+        let now_ns = self.now_ns;
+        let completion_ns = self.options.model.completion;
+        flight.bytes = work.bytes;
+        let (at_ns, transfer) = match work.kind {
+            WorkKind::Read => (self.nand.read(now_ns, work.first, work.bytes), true),
+            WorkKind::Write => {
+                let arrived_ns = self.link.to_drive(now_ns, work.bytes);
+                (self.nand.write(arrived_ns, work.bytes) + completion_ns, false)
+            }
+            WorkKind::Compare => {
+                let arrived_ns = self.link.to_drive(now_ns, work.bytes);
+                (self.nand.read(arrived_ns, work.first, work.bytes) + completion_ns, false)
+            }
+            WorkKind::Verify => (self.nand.read(now_ns, work.first, work.bytes) + completion_ns, false),
+            WorkKind::Flush => (self.nand.flush(now_ns) + completion_ns, false),
+            WorkKind::Describe => {
+                let arrived_ns = self.link.to_drive(now_ns, work.bytes);
+                (arrived_ns + self.options.model.write_latency + completion_ns, false)
+            }
+        };
+        let ticket = self.flights.add(flight);
+        self.events.plan(at_ns, if transfer { What::Transfer(ticket) } else { What::Complete(ticket) });
+    }
+
+    /// The media has the data of a read: it goes over the link.
+    pub(crate) fn transfer(&mut self, ticket: Ticket) {
+        let Some(bytes) = self.flights.get(ticket).map(|flight| flight.bytes) else { return };
+        let end_ns = self.link.to_host(self.now_ns, bytes) + self.options.model.completion;
+        self.events.plan(end_ns, What::Complete(ticket));
+    }
+
+    /// What can be said of a command before it touches anything.
+    fn check_io(&mut self, entry: &SubmissionEntry) -> Result<Work, Status> {
+        if entry.fuse() != 0 {
+            return Err(code::INVALID_FIELD);
+        }
+        let mdts = self.options.mdts;
+        let nsid = entry.nsid();
+        let kind = match entry.opcode() {
+            opcode::FLUSH => {
+                if nsid != u32::MAX {
+                    self.namespace(nsid).ok_or(code::INVALID_NAMESPACE)?;
+                }
+                return Ok(Work { first: 0, bytes: 0, kind: WorkKind::Flush });
+            }
+            opcode::READ => WorkKind::Read,
+            opcode::WRITE => WorkKind::Write,
+            opcode::COMPARE => WorkKind::Compare,
+            opcode::VERIFY => WorkKind::Verify,
+            opcode::WRITE_ZEROES | opcode::DATASET_MANAGEMENT => WorkKind::Describe,
+            _ => return Err(code::INVALID_OPCODE),
+        };
+        let namespace = self.namespace(nsid).ok_or(code::INVALID_NAMESPACE)?;
+        if entry.opcode() == opcode::DATASET_MANAGEMENT {
+            let ranges = u64::from(entry.cdw10() & 0xff) + 1;
+            return Ok(Work { first: 0, bytes: ranges * 16, kind });
+        }
+        let (first, count) = blocks(entry);
+        if !namespace.contains(first, count) {
+            return Err(code::LBA_OUT_OF_RANGE);
+        }
+        let (first, bytes) = (first << namespace.lbads, count << namespace.lbads);
+        if mdts != 0 && bytes > 4096 << mdts && kind != WorkKind::Verify && kind != WorkKind::Describe {
+            return Err(code::INVALID_FIELD);
+        }
+        let bytes = if entry.opcode() == opcode::WRITE_ZEROES { 0 } else { bytes };
+        Ok(Work { first, bytes, kind })
+    }
+
+    /// The effect of a command.
+    pub(crate) fn execute_io(&mut self, flight: &Flight, access: &Access<'_>) -> Outcome {
+        let entry = &flight.entry;
+        let outcome = match entry.opcode() {
+            opcode::FLUSH => Ok(()),
+            opcode::READ => self.read_blocks(flight, access),
+            opcode::WRITE => self.write_blocks(flight, access),
+            opcode::COMPARE => self.compare_blocks(flight, access),
+            opcode::VERIFY => self.verify_blocks(entry),
+            opcode::WRITE_ZEROES => self.write_zeroes(entry),
+            opcode::DATASET_MANAGEMENT => self.dataset_management(flight, access),
+            _ => Err(code::INVALID_OPCODE),
+        };
+        match outcome {
+            Ok(()) => Ok(0),
+            Err(status) => {
+                self.note_io_error(flight, status);
+                Err(status)
+            }
+        }
+    }
+
+    fn note_io_error(&mut self, flight: &Flight, status: Status) {
+        // A failed compare is an answer, not an error of the drive.
+        if status == code::COMPARE_FAILURE {
+            return;
+        }
+        if status.sct() == 2 {
+            self.health.media_errors += 1;
+        }
+        self.error_log.note(flight.sqid, &flight.entry, status, blocks(&flight.entry).0);
+    }
+
+    /// Whether data moves at all.
+    fn moves_data(&self) -> bool {
+        self.options.model.media != MediaKind::Null
+    }
+}

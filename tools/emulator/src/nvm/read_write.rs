@@ -1,0 +1,104 @@
+//! Read, Write, Compare, Verify: commands that move or look at blocks.
+#![forbid(unsafe_code)]
+
+use nvmetal_core::command::SubmissionEntry;
+use nvmetal_core::status::Status;
+
+use super::blocks;
+use crate::controller::flight::Flight;
+use crate::controller::status as code;
+use crate::emulator::Emulator;
+use crate::guest_memory::Access;
+use crate::media::{Media, Piece};
+use crate::namespace::Namespace;
+
+/// Whether all blocks can be read.
+fn readable(namespace: &Namespace, first: u64, count: u64) -> Result<(), Status> {
+    if namespace.unreadable.is_empty() {
+        return Ok(());
+    }
+    let broken = if count > namespace.unreadable.len() as u64 {
+        namespace.unreadable.iter().any(|block| (first..first + count).contains(block))
+    } else {
+        (first..first + count).any(|block| namespace.unreadable.contains(&block))
+    };
+    if broken { Err(code::UNRECOVERED_READ_ERROR) } else { Ok(()) }
+}
+
+impl Emulator {
+    fn resolve_data(&mut self, flight: &Flight, access: &Access<'_>) -> Result<(), Status> {
+        self.pieces.resolve(&flight.entry, flight.bytes, self.registers.page_bytes(), access)
+    }
+
+    pub(super) fn read_blocks(&mut self, flight: &Flight, access: &Access<'_>) -> Result<(), Status> {
+        self.resolve_data(flight, access)?;
+        let (first, count) = blocks(&flight.entry);
+        let nsid = flight.entry.nsid();
+        let Self { namespaces, pieces, health, .. } = self;
+        let namespace = namespaces.iter_mut().find(|n| n.nsid == nsid).ok_or(code::INVALID_NAMESPACE)?;
+        readable(namespace, first, count)?;
+        let lbads = namespace.lbads;
+        if let Media::Sparse(media) = &mut namespace.media {
+            media.read(first << lbads, flight.bytes, |piece| match piece {
+                Piece::Bytes(bytes) => pieces.send(bytes, access),
+                Piece::Zeros(count) => pieces.send_zeros(count as u64, access),
+            })?;
+        }
+        health.read_commands += 1;
+        health.read_bytes += flight.bytes;
+        Ok(())
+    }
+
+    pub(super) fn write_blocks(&mut self, flight: &Flight, access: &Access<'_>) -> Result<(), Status> {
+        self.resolve_data(flight, access)?;
+        let (first, count) = blocks(&flight.entry);
+        let nsid = flight.entry.nsid();
+        let Self { namespaces, pieces, health, .. } = self;
+        let namespace = namespaces.iter_mut().find(|n| n.nsid == nsid).ok_or(code::INVALID_NAMESPACE)?;
+        if !namespace.unreadable.is_empty() {
+            namespace.unreadable.retain(|block| !(first..first + count).contains(block));
+        }
+        let lbads = namespace.lbads;
+        if let Media::Sparse(media) = &mut namespace.media {
+            media.write(first << lbads, flight.bytes, |place| pieces.fetch(place, access))?;
+        }
+        health.write_commands += 1;
+        health.written_bytes += flight.bytes;
+        Ok(())
+    }
+
+    pub(super) fn compare_blocks(&mut self, flight: &Flight, access: &Access<'_>) -> Result<(), Status> {
+        self.resolve_data(flight, access)?;
+        let (first, count) = blocks(&flight.entry);
+        let nsid = flight.entry.nsid();
+        let moves_data = self.moves_data();
+        let Self { namespaces, pieces, health, .. } = self;
+        let namespace = namespaces.iter_mut().find(|n| n.nsid == nsid).ok_or(code::INVALID_NAMESPACE)?;
+        readable(namespace, first, count)?;
+        let lbads = namespace.lbads;
+        if let (Media::Sparse(media), true) = (&mut namespace.media, moves_data) {
+            let mut host = [0; 4096];
+            media.read(first << lbads, flight.bytes, |piece| {
+                let length = match piece {
+                    Piece::Bytes(bytes) => bytes.len(),
+                    Piece::Zeros(count) => count,
+                };
+                let host = host.get_mut(..length).ok_or(code::INVALID_FIELD)?;
+                pieces.fetch(host, access)?;
+                let same = match piece {
+                    Piece::Bytes(bytes) => bytes == host,
+                    Piece::Zeros(_) => host.iter().all(|&byte| byte == 0),
+                };
+                if same { Ok(()) } else { Err(code::COMPARE_FAILURE) }
+            })?;
+        }
+        health.read_commands += 1;
+        Ok(())
+    }
+
+    pub(super) fn verify_blocks(&mut self, entry: &SubmissionEntry) -> Result<(), Status> {
+        let (first, count) = blocks(entry);
+        let namespace = self.namespace(entry.nsid()).ok_or(code::INVALID_NAMESPACE)?;
+        readable(namespace, first, count)
+    }
+}

@@ -1,0 +1,203 @@
+//! What a person writes to choose and change an emulated drive: `emulated:ideal,link=gen1x1,fault=read-error@100`.
+#![forbid(unsafe_code)]
+
+use crate::fault::Fault;
+use crate::link::PcieLink;
+use crate::model::{ClockKind, Model};
+use crate::value;
+
+/// A drive to be emulated: a model and what is changed of it.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The text that it was read from, without `emulated:`.
+    pub text: String,
+    /// The model, with the capacity, block size, temperature and clock asked for.
+    pub model: Model,
+    /// The link that was trained; by default the common best of both ends.
+    pub trained: Option<PcieLink>,
+    /// Bits set in SMART's critical warning besides the emulator's own.
+    pub critical_warning: u8,
+    /// The temperature, held at this many kelvin; by default the model's own course.
+    pub temperature_held: Option<u16>,
+    /// Whether the drive behaves as if every block had been written.
+    pub written: bool,
+    /// After so many commands the device is gone.
+    pub removed_at: Option<u64>,
+    /// Faults planned.
+    pub faults: Vec<Fault>,
+    /// MDTS: largest transfer, 2^MDTS pages; 0 for no limit.
+    pub mdts: u8,
+    /// I/O queue pairs that the controller has.
+    pub queues: u16,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+/// Why the text could not be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OptionsError {
+    /// There is no such model.
+    #[error("no emulated model `{name}`; there are: {known}")]
+    UnknownModel {
+        /// What was asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// There is no such option.
+    #[error("no option `{name}` of the emulator; there are: {known}")]
+    UnknownOption {
+        /// What was asked for.
+        name: String,
+        /// The options there are, with their form.
+        known: String,
+    },
+    /// The option does not take this value.
+    #[error("`{given}` is no value of the emulator's option `{name}`: it takes {form}")]
+    BadValue {
+        /// The option.
+        name: String,
+        /// What was given.
+        given: String,
+        /// What it takes.
+        form: &'static str,
+    },
+    /// A model's own file is wrong.
+    #[error(transparent)]
+    Model(#[from] crate::model::ModelError),
+}
+
+/// An option: its name, what it takes, what it does, and how it is set.
+struct OptionRow {
+    name: &'static str,
+    form: &'static str,
+    what: &'static str,
+    set: fn(&mut Options, &str) -> Option<()>,
+}
+
+/// All options, in the order in which they are listed.
+#[rustfmt::skip]
+const OPTIONS: &[OptionRow] = &[
+    OptionRow { name: "link", form: "genGxW, as gen1x1", what: "the link that was trained, below what both ends can do",
+        set: |o, v| { o.trained = Some(value::link(v)?); Some(()) } },
+    OptionRow { name: "slot", form: "genGxW, as gen2x4", what: "what the slot can do",
+        set: |o, v| { o.model.slot = value::link(v)?; Some(()) } },
+    OptionRow { name: "payload", form: "128, 256, 512 .. 4096", what: "payload size of the path in bytes",
+        set: |o, v| { o.model.payload = v.parse().ok().filter(|p: &u32| p.is_power_of_two() && (128..=4096).contains(p))?; Some(()) } },
+    OptionRow { name: "critical-warning", form: "bits, as 4 or 0x0c", what: "bits of SMART's critical warning",
+        set: |o, v| { o.critical_warning = u8::try_from(value::number(v)?).ok()?; Some(()) } },
+    OptionRow { name: "temperature", form: "degrees Celsius, or kelvin as 340K", what: "the composite temperature, held there",
+        set: |o, v| { o.temperature_held = Some(value::kelvin(v)?); Some(()) } },
+    OptionRow { name: "written", form: "yes or no", what: "whether the drive behaves as filled",
+        set: |o, v| { o.written = value::yes_no(v)?; Some(()) } },
+    OptionRow { name: "fault", form: crate::fault::FORM, what: "something goes wrong, from the Nth command on it",
+        set: |o, v| { o.faults.push(Fault::parse(v)?); Some(()) } },
+    OptionRow { name: "removed", form: "a number of commands", what: "the device vanishes after so many commands (removed@N)",
+        set: |o, v| { o.removed_at = Some(value::number(v)?); Some(()) } },
+    OptionRow { name: "capacity", form: "a size, as 4TB or 512MiB", what: "capacity of the first namespace",
+        set: |o, v| { o.model.capacity = value::bytes(v).filter(|&b| b >= 1 << 20)?; Some(()) } },
+    OptionRow { name: "blocks", form: "a number of logical blocks", what: "capacity in logical blocks",
+        set: |o, v| { o.model.capacity = value::number(v)?.checked_mul(u64::from(o.model.lba)).filter(|&b| b >= 4096)?; Some(()) } },
+    OptionRow { name: "lba", form: "512 or 4096", what: "bytes of a logical block",
+        set: |o, v| { o.model.lba = v.parse().ok().filter(|&b| b == 512 || b == 4096)?; Some(()) } },
+    OptionRow { name: "mdts", form: "0 to 20", what: "largest transfer, 2^MDTS pages of 4 KiB; 0 for no limit",
+        set: |o, v| { o.mdts = v.parse().ok().filter(|&m| m <= 20)?; Some(()) } },
+    OptionRow { name: "queues", form: "1 to 65534", what: "I/O queue pairs",
+        set: |o, v| { o.queues = v.parse().ok().filter(|q| (1..=65_534).contains(q))?; Some(()) } },
+    OptionRow { name: "clock", form: "virtual or real", what: "the time it lives in",
+        set: |o, v| { o.model.clock = match v { "virtual" => ClockKind::Virtual, "real" => ClockKind::Real, _ => return None }; Some(()) } },
+    OptionRow { name: "seed", form: "a number", what: "seed of everything random",
+        set: |o, v| { o.seed = value::number(v)?; Some(()) } },
+];
+
+impl Options {
+    /// Reads `MODEL[,option=value...]`; an empty text is the model `ideal`, and options alone change that.
+    pub fn parse(text: &str) -> Result<Self, OptionsError> {
+        let mut parts = text.split(',').map(str::trim).filter(|part| !part.is_empty()).peekable();
+        let name = match parts.peek() {
+            Some(first) if !first.contains(['=', '@']) => parts.next().unwrap_or("ideal"),
+            _ => "ideal",
+        };
+        let model = Model::by_name(name).ok_or_else(|| OptionsError::UnknownModel {
+            name: name.to_owned(),
+            known: Model::names().collect::<Vec<_>>().join(", "),
+        })??;
+        let mut options = Self {
+            text: text.to_owned(),
+            model,
+            trained: None,
+            critical_warning: 0,
+            temperature_held: None,
+            written: true,
+            removed_at: None,
+            faults: Vec::new(),
+            mdts: 9,
+            queues: 64,
+            seed: 1,
+        };
+        for part in parts {
+            options.set(part)?;
+        }
+        Ok(options)
+    }
+
+    /// Every option: its name, what it takes, what it does.
+    pub fn table() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+        OPTIONS.iter().map(|row| (row.name, row.form, row.what))
+    }
+
+    /// The link in use: what was trained, or the common best of both ends.
+    pub fn link(&self) -> PcieLink {
+        self.trained.unwrap_or_else(|| self.model.link.common(self.model.slot))
+    }
+
+    fn set(&mut self, part: &str) -> Result<(), OptionsError> {
+        // `removed@N` reads like a fault and is written like one.
+        let (name, given) = part
+            .split_once('=')
+            .or_else(|| part.split_once('@').filter(|(name, _)| *name == "removed"))
+            .unwrap_or((part, ""));
+        let (name, given) = (name.trim(), given.trim());
+        let row = OPTIONS.iter().find(|row| row.name == name).ok_or_else(|| OptionsError::UnknownOption {
+            name: name.to_owned(),
+            known: OPTIONS.iter().map(|row| row.name).collect::<Vec<_>>().join(", "),
+        })?;
+        (row.set)(self, given).ok_or_else(|| OptionsError::BadValue {
+            name: name.to_owned(),
+            given: given.to_owned(),
+            form: row.form,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::FaultKind;
+
+    #[test]
+    fn the_text_of_a_person_becomes_a_drive() {
+        let options = Options::parse(
+            "ideal,link=gen1x1,critical-warning=4,temperature=95,fault=read-error@100,written=no,removed@1000",
+        )
+        .unwrap();
+        assert_eq!(options.link(), PcieLink { generation: 1, width: 1 });
+        assert_eq!((options.critical_warning, options.temperature_held), (4, Some(368)));
+        assert_eq!((options.written, options.removed_at), (false, Some(1000)));
+        assert_eq!((options.faults[0].kind, options.faults[0].at), (FaultKind::ReadError, 100));
+        assert_eq!(Options::parse("").unwrap().model.name, "ideal");
+        assert_eq!(Options::parse("lba=4096,blocks=1000").unwrap().model.capacity, 4_096_000);
+        assert_eq!(Options::parse("null").unwrap().model.clock, ClockKind::Real);
+    }
+
+    #[test]
+    fn what_is_not_known_is_answered_with_what_is() {
+        let error = Options::parse("ideal,lnik=gen1x1").unwrap_err().to_string();
+        assert!(error.starts_with("no option `lnik`") && error.contains("link, slot"), "{error}");
+        let error = Options::parse("idael").unwrap_err().to_string();
+        assert!(error.contains("`idael`") && error.contains("ideal, null"), "{error}");
+        let error = Options::parse("link=fast").unwrap_err().to_string();
+        assert!(error.contains("`fast`") && error.contains("genGxW"), "{error}");
+        assert!(Options::parse("fault=nonsense@1").is_err());
+    }
+}
