@@ -8,7 +8,8 @@
 //! - [`config`]: configuration space, decoded from bytes wherever they come from;
 //! - [`link`]: the links between a drive and the root, and the most they can carry;
 //! - [`usage`]: who uses a drive, and holding one that nobody uses;
-//! - [`binding`]: handing a drive to vfio-pci and giving it back, and [`iommu`], without which that is no use.
+//! - [`binding`]: handing a drive to vfio-pci and giving it back, and [`iommu`], without which that is no use;
+//! - [`environment`]: what stands between this machine and a run, and what to do about it.
 #![forbid(unsafe_code)]
 
 mod address;
@@ -16,6 +17,7 @@ pub mod binding;
 pub mod config;
 pub mod device_spec;
 pub mod enumerate;
+pub mod environment;
 pub mod iommu;
 pub mod link;
 mod sysfs;
