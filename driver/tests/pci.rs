@@ -4,7 +4,7 @@
 //! ignored unless asked for. In a guest that has all that:
 //!
 //! ```sh
-//! tools/vm/run --no-bind --drive 1G --drive 1G --with dmsetup --module dm-mod,vfat -- \
+//! tools/vm/run --no-bind --with dmsetup,e2fsprogs,mdadm --module dm-mod,ext4,raid1,loop,nvmet -- \
 //!     target/debug/deps/pci-HASH --ignored --test-threads 1
 //! ```
 #![forbid(unsafe_code)]
@@ -50,6 +50,9 @@ fn fresh() -> NvmeFunction {
     node.sync_all().expect("the disk can be flushed");
     drop(node);
     run("blockdev", &["--rereadpt", &disk]);
+    if !fs::exists("/sys/kernel/config/nvmet").expect("/sys can be read") {
+        run("mount", &["-t", "configfs", "none", "/sys/kernel/config"]);
+    }
     function
 }
 
@@ -154,14 +157,14 @@ fn a_free_drive_is_held_and_swap_cannot_be_put_on_it_meanwhile() {
 fn a_mount_is_found_here_and_in_another_mount_namespace() {
     let function = fresh();
     let part = partition(&disk(&function));
-    run("mkfs.vfat", &[&part]);
+    run("mkfs.ext4", &["-q", &part]);
     fs::create_dir_all("/tmp/pci-mount").expect("a directory");
-    run("mount", &["-t", "vfat", &part, "/tmp/pci-mount"]);
+    run("mount", &["-t", "ext4", &part, "/tmp/pci-mount"]);
     let here = refusals(&function);
     run("umount", &["/tmp/pci-mount"]);
     assert_eq!(here, ["namespace 1 -> partition 1 -> mounted at /tmp/pci-mount"]);
 
-    let script = format!("mount -t vfat {part} /tmp/pci-mount && echo mounted && read line");
+    let script = format!("mount -t ext4 {part} /tmp/pci-mount && echo mounted && read line");
     let mut other = Command::new("unshare")
         .args(["-m", "sh", "-c", &script])
         .stdin(Stdio::piped())
@@ -175,7 +178,8 @@ fn a_mount_is_found_here_and_in_another_mount_namespace() {
     let _ = other.wait();
     assert_eq!(elsewhere.len(), 1);
     assert!(
-        elsewhere[0].starts_with("namespace 1 -> partition 1 -> mounted at /tmp/pci-mount in the mount namespace of PID"),
+        elsewhere[0]
+            .starts_with("namespace 1 -> partition 1 -> mounted at /tmp/pci-mount in the mount namespace of PID"),
         "{elsewhere:?}"
     );
     assert_eq!(refusals(&function), [""; 0]);
@@ -206,6 +210,54 @@ fn a_device_mapper_volume_is_named_with_and_without_a_user() {
 }
 
 #[test]
+#[ignore = "overwrites the guest's drive"]
+fn a_member_of_a_raid_is_in_use() {
+    let function = fresh();
+    let part = partition(&disk(&function));
+    let create = ["--create", "/dev/md9", "--run", "--force", "--level=1", "--raid-devices=2", &part, "missing"];
+    run("mdadm", &create);
+    let found = refusals(&function);
+    run("mdadm", &["--stop", "/dev/md9"]);
+    assert_eq!(found, ["namespace 1 -> partition 1 -> md md9"]);
+    assert_eq!(refusals(&function), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs the guest's drive"]
+fn a_loop_device_is_a_use_that_no_exclusive_open_shows() {
+    let function = fresh();
+    let disk = disk(&function);
+    run("losetup", &["/dev/loop5", &disk]);
+    let found = refusals(&function);
+    run("losetup", &["-d", "/dev/loop5"]);
+    assert_eq!(found, ["namespace 1 -> loop device loop5"]);
+    assert_eq!(refusals(&function), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs the guest's drive"]
+fn an_nvme_target_is_a_use_and_a_doubt_while_its_configuration_is_hidden() {
+    let function = fresh();
+    run("umount", &["/sys/kernel/config"]);
+    let Err(hidden) = Claim::take(&sysfs(), &function) else { panic!("nvmet is loaded and configfs is not mounted") };
+    assert!(hidden.to_string().contains("mount -t configfs"), "{hidden}");
+    run("mount", &["-t", "configfs", "none", "/sys/kernel/config"]);
+    let subsystem = "/sys/kernel/config/nvmet/subsystems/nqn.test";
+    let namespace = format!("{subsystem}/namespaces/7");
+    fs::create_dir(subsystem).expect("a subsystem");
+    fs::create_dir(&namespace).expect("a namespace");
+    fs::write(format!("{namespace}/device_path"), disk(&function)).expect("its path");
+    assert_eq!(refusals(&function), [""; 0], "not enabled yet");
+    fs::write(format!("{namespace}/enable"), "1").expect("enabled");
+    let found = refusals(&function);
+    fs::remove_dir(&namespace).expect("the namespace goes");
+    fs::remove_dir(subsystem).expect("the subsystem goes");
+    let free = refusals(&function);
+    assert_eq!(found, ["namespace 1 -> NVMe target nqn.test namespace 7"]);
+    assert_eq!(free, [""; 0]);
+}
+
+#[test]
 #[ignore = "needs the guest's drive"]
 fn an_open_node_of_another_process_and_of_our_own_is_a_use() {
     let function = fresh();
@@ -214,7 +266,10 @@ fn an_open_node_of_another_process_and_of_our_own_is_a_use() {
     for node in nodes {
         let own = File::open(&node).expect("it opens");
         let found = refusals(&function);
-        assert!(found.len() == 1 && found[0].contains(&format!("{node} open in PID {}", std::process::id())), "{found:?}");
+        assert!(
+            found.len() == 1 && found[0].contains(&format!("{node} open in PID {}", std::process::id())),
+            "{found:?}"
+        );
         drop(own);
         assert_eq!(refusals(&function), [""; 0], "{node}");
     }
@@ -297,7 +352,8 @@ fn an_unbind_that_blocks_ends_at_its_deadline_and_is_repaired_later() {
     let transport = VfioTransport::open(address, &VfioOptions::default()).expect("it opens");
     // A host whose processes cannot be seen: the holder is not found beforehand.
     let blind = tempfile::tempdir().expect("a directory");
-    for name in ["sys", "dev", "run"] {
+    fs::create_dir(blind.path().join("tmp")).expect("a directory");
+    for name in ["sys", "dev"] {
         std::os::unix::fs::symlink(format!("/{name}"), blind.path().join(name)).expect("a link");
     }
     let options = BindOptions { deadline: Duration::from_millis(500), ..BindOptions::default() };
@@ -320,8 +376,7 @@ fn a_guest_with_an_iommu_is_ready() {
         needed_bytes: 64 << 20,
     };
     let environment = Environment::read(&sysfs(), &question);
-    let blockers: Vec<_> =
-        environment.findings.iter().filter(|finding| finding.status == Status::Blocker).collect();
+    let blockers: Vec<_> = environment.findings.iter().filter(|finding| finding.status == Status::Blocker).collect();
     assert!(environment.is_ready(), "{blockers:#?}");
     println!("{environment:#?}");
 }
