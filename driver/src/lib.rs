@@ -11,7 +11,7 @@ pub mod transport;
 pub mod vfio;
 pub mod workload;
 
-pub use controller::{Controller, ControllerOptions, Namespace};
+pub use controller::{Admin, Controller, ControllerOptions, Namespace};
 pub use error::DriverError;
 
 #[cfg(test)]

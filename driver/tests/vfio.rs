@@ -18,7 +18,7 @@ use nvmetal_driver::pci::PciAddress;
 use nvmetal_driver::transport::vfio::VfioTransport;
 use nvmetal_driver::transport::{Transport, TransportError, Waiting};
 use nvmetal_driver::vfio::{IommuChoice, IommuKind, VfioDevice, VfioError, VfioOptions};
-use nvmetal_driver::{Controller, ControllerOptions};
+use nvmetal_driver::{Admin, Controller, ControllerOptions};
 
 /// CAP.
 const CAP: u64 = 0;

@@ -8,19 +8,16 @@
 use core::fmt;
 use std::sync::{Arc, PoisonError};
 
-use nvmetal_core::command::admin::{AdminOpcode, Cns, GetLogPage, Identify};
 use nvmetal_core::command::{Command, SubmissionEntry};
 use nvmetal_core::identify;
 use nvmetal_core::lifecycle::BroughtUp;
-use nvmetal_core::log::{LogId, Smart};
-use nvmetal_core::number::ZeroBasedU32;
 use nvmetal_core::queue::{
     CompletionRing, DeviceQuiet, Done, Generations, Parts, QueuePair, Slot, SlotTable, SubmissionRing,
 };
-use nvmetal_core::register;
+use nvmetal_core::register::{self, Version};
 use nvmetal_core::status::Status;
-use zerocopy::{FromZeros, IntoBytes};
 
+use super::commands::{Admin, AdminData, Completed, describe};
 use super::{Controller, tally};
 use crate::clock::MILLISECOND_NS;
 use crate::dma::{Buffer, BufferPool, RingBuffer};
@@ -35,36 +32,6 @@ const BOUNCE_COUNT: usize = 4;
 const ALIVE_EVERY_NS: u64 = 10 * MILLISECOND_NS;
 /// How long a command is polled for before the wait may sleep.
 const POLL_FOR_NS: u64 = MILLISECOND_NS;
-
-/// The data of an admin command.
-#[derive(Debug)]
-pub enum AdminData<'a> {
-    /// None.
-    None,
-    /// The controller sends this much.
-    FromDevice(&'a mut [u8]),
-    /// The controller takes this.
-    ToDevice(&'a [u8]),
-}
-
-impl AdminData<'_> {
-    fn len(&self) -> usize {
-        match self {
-            Self::None => 0,
-            Self::FromDevice(data) => data.len(),
-            Self::ToDevice(data) => data.len(),
-        }
-    }
-}
-
-/// What a successful command says besides its data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Completed {
-    /// Dword 0 of the completion.
-    pub dword0: u32,
-    /// Dword 1 of the completion.
-    pub dword1: u32,
-}
 
 /// What the admin queue holds for a command in flight.
 type Payload = Option<Buffer>;
@@ -220,7 +187,7 @@ fn no_queue(entries: u16) -> DriverError {
     DriverError::Request(format!("an admin queue cannot have {entries} entries"))
 }
 
-/// Commands, by meaning.
+/// The admin queue as whoever has a command for it sees it.
 impl Controller {
     /// Sends an admin command and waits for its end; a status other than success is an error.
     pub fn admin<C: Command>(&self, command: &C, data: AdminData<'_>) -> Result<Completed, DriverError> {
@@ -247,64 +214,26 @@ impl Controller {
         let limit = self.max_transfer_bytes().unwrap_or(u64::MAX);
         usize::try_from(limit).map_or(BOUNCE_BYTES, |limit| limit.min(BOUNCE_BYTES))
     }
-
-    pub(super) fn read_identify_controller(&self) -> Result<Box<identify::Controller>, DriverError> {
-        // B-19: with namespace 0; some drives log an error for any other.
-        let mut data = Box::new(identify::Controller::new_zeroed());
-        let identify = Identify { cns: Cns::CONTROLLER, ..Default::default() };
-        self.admin(&identify, AdminData::FromDevice(data.as_mut_bytes()))?;
-        Ok(data)
-    }
-
-    /// Identify Namespace. An inactive namespace is all zeros, or the error Invalid Namespace (B-16).
-    pub fn identify_namespace(&self, nsid: u32) -> Result<Box<identify::Namespace>, DriverError> {
-        let mut data = Box::new(identify::Namespace::new_zeroed());
-        let identify = Identify { nsid, cns: Cns::NAMESPACE, ..Default::default() };
-        self.admin(&identify, AdminData::FromDevice(data.as_mut_bytes()))?;
-        Ok(data)
-    }
-
-    /// The log page `lid` from `offset`: as many bytes as `into` has, a multiple of four, read in pieces as large as the
-    /// controller takes. The event that announced it is retained.
-    pub fn log_page(&self, lid: LogId, nsid: u32, offset: u64, into: &mut [u8]) -> Result<(), DriverError> {
-        if into.is_empty() || !into.len().is_multiple_of(4) {
-            return Err(DriverError::Request(format!("a log page is read in dwords, not in {} bytes", into.len())));
-        }
-        let piece_bytes = self.max_admin_bytes() & !3;
-        let mut lpo = offset;
-        for piece in into.chunks_mut(piece_bytes.max(4)) {
-            let dwords = piece.len() as u64 / 4;
-            let numd = ZeroBasedU32::from_count(dwords).unwrap_or_default();
-            let get = GetLogPage { nsid, lid, rae: true, numd, lpo, ..Default::default() };
-            lpo += piece.len() as u64;
-            self.admin(&get, AdminData::FromDevice(piece))?;
-        }
-        Ok(())
-    }
-
-    /// SMART / Health Information of the controller (A-32: asked for with the namespace FFFFFFFFh).
-    pub fn smart(&self) -> Result<Box<Smart>, DriverError> {
-        let mut data = Box::new(Smart::new_zeroed());
-        self.log_page(LogId::SMART, 0xffff_ffff, 0, data.as_mut_bytes())?;
-        Ok(data)
-    }
 }
 
-/// A command's name with what tells it from others of its kind.
-fn describe(entry: &SubmissionEntry) -> String {
-    let name = tally::name(true, entry.opcode());
-    match AdminOpcode::from_bits(entry.opcode()) {
-        AdminOpcode::IDENTIFY => {
-            let identify = Identify::from_entry(entry);
-            format!("{name} ({}, namespace {:#x})", identify.cns, identify.nsid)
-        }
-        AdminOpcode::GET_LOG_PAGE => {
-            let get = GetLogPage::from_entry(entry);
-            format!("{name} ({}, offset {}, {} dwords)", get.lid, get.lpo, get.numd)
-        }
-        AdminOpcode::GET_FEATURES | AdminOpcode::SET_FEATURES => {
-            format!("{name} (feature {:02X}h)", entry.cdw10() & 0xff)
-        }
-        _ => name,
+impl Admin for Controller {
+    fn address(&self) -> &str {
+        self.address()
+    }
+
+    fn version(&self) -> Version {
+        self.brought_up.vs
+    }
+
+    fn identify(&self) -> &identify::Controller {
+        &self.identify
+    }
+
+    fn max_admin_bytes(&self) -> usize {
+        self.max_admin_bytes()
+    }
+
+    fn admin_entry(&self, entry: SubmissionEntry, data: AdminData<'_>) -> Result<Completed, DriverError> {
+        self.admin_entry(entry, data)
     }
 }

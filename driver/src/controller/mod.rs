@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod admin;
+mod commands;
 mod lifecycle;
 mod namespace;
 mod tally;
@@ -33,7 +34,7 @@ use crate::dma::RingBuffer;
 use crate::error::DriverError;
 use crate::transport::{Interrupt, Transport};
 
-pub use admin::{AdminData, Completed};
+pub use commands::{Admin, AdminData, Completed};
 pub use namespace::Namespace;
 pub use tally::{SentCommand, Tally};
 
@@ -117,7 +118,7 @@ impl Controller {
             down: AtomicBool::new(false),
         };
         // From here on dropping `controller` shuts the device down.
-        controller.identify = controller.read_identify_controller()?;
+        controller.identify = controller.identify_controller()?;
         if options.io_queues > 0 {
             controller.granted_queues = controller.request_queues(options.io_queues)?;
         }

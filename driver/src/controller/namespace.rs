@@ -1,18 +1,9 @@
-//! Namespaces: which there are, and how their blocks are made.
+//! Namespaces: how their blocks are made.
 #![forbid(unsafe_code)]
 
-use nvmetal_core::command::admin::{Cns, Identify};
-use nvmetal_core::identify::{self, ActiveNamespaceList};
-use nvmetal_core::register::Version;
-use zerocopy::{FromZeros, IntoBytes};
+use nvmetal_core::identify;
 
-use super::{AdminData, Controller};
 use crate::error::DriverError;
-
-/// Where the list of active namespaces cannot be had, at most this many are asked one by one (B-17).
-const MOST_WALKED: u32 = 1024;
-/// The lists of active namespaces that are read at most: a device must not keep us reading.
-const MOST_LISTS: usize = 1024;
 
 /// A namespace that can be read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -78,60 +69,5 @@ impl Namespace {
             optimal_boundary_blocks: data.noiob.get(),
             deallocated_reads: data.dlfeat.into_bits() & 7,
         }))
-    }
-}
-
-impl Controller {
-    /// The identifiers of the active namespaces, rising.
-    pub fn active_namespaces(&self) -> Result<Vec<u32>, DriverError> {
-        let since_1_1 = Version::from_bits(0x0001_0100).into_bits();
-        if self.brought_up.vs.into_bits() >= since_1_1 {
-            match self.active_list() {
-                Err(error) if error.status().is_some() => {}
-                answer => return answer,
-            }
-        }
-        // Before 1.1, or refused: one by one, a bounded number.
-        let mut found = Vec::new();
-        for nsid in 1..=self.identify.nn.get().min(MOST_WALKED) {
-            match self.identify_namespace(nsid) {
-                Ok(data) if data.nsze.get() != 0 => found.push(nsid),
-                Ok(_) => {}
-                Err(error) if error.status().is_some() => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(found)
-    }
-
-    fn active_list(&self) -> Result<Vec<u32>, DriverError> {
-        let mut found: Vec<u32> = Vec::new();
-        for _ in 0..MOST_LISTS {
-            let after = found.last().copied().unwrap_or(0);
-            let mut list = Box::new(ActiveNamespaceList::new_zeroed());
-            let identify = Identify { nsid: after, cns: Cns::ACTIVE_NAMESPACES, ..Default::default() };
-            self.admin(&identify, AdminData::FromDevice(list.as_mut_bytes()))?;
-            let before = found.len();
-            // Only rising identifiers are taken, so that a list that repeats itself ends.
-            for nsid in list.iter() {
-                if found.last().is_none_or(|&last| nsid > last) && nsid < 0xffff_fffe {
-                    found.push(nsid);
-                }
-            }
-            if found.len() - before < list.nsid.len() {
-                break;
-            }
-        }
-        Ok(found)
-    }
-
-    /// The namespace `nsid`.
-    ///
-    /// # Errors
-    /// [`DriverError::Request`] if it is not active; [`DriverError::Unusable`] if its block size makes no sense.
-    pub fn namespace(&self, nsid: u32) -> Result<Namespace, DriverError> {
-        let data = self.identify_namespace(nsid)?;
-        Namespace::from_identify(self.address(), nsid, &data)?
-            .ok_or_else(|| DriverError::Request(format!("{}: namespace {nsid} is not active", self.address())))
     }
 }
