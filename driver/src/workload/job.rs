@@ -2,11 +2,15 @@
 //!
 //! A [`Job`] is in the user's units: bytes, a percentage, a time. A plan is the same in the drive's: blocks of a
 //! namespace, commands of at most the controller's transfer size. What cannot be done is refused here, before the first
-//! command, with what would be possible.
+//! command, with what would be possible. A plan is made for a [`Space`], which is a namespace behind our own queues or a
+//! block device behind the kernel's.
 #![forbid(unsafe_code)]
 
 use crate::controller::{Controller, Namespace};
 use crate::error::DriverError;
+
+/// The most data of one command, whatever the controller allows: a PRP list of one page describes this much.
+const MOST_PER_COMMAND_BYTES: u64 = 2 << 20;
 
 /// In which order blocks are visited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -95,9 +99,41 @@ impl Default for Job {
     }
 }
 
+/// What a job is planned for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Space {
+    /// Bytes of data in a logical block.
+    pub lba_bytes: u64,
+    /// Its size in logical blocks.
+    pub blocks: u64,
+    /// The most logical blocks of one command.
+    pub command_blocks: u32,
+    /// Commands that a queue holds.
+    pub queue_holds: u32,
+    /// Queues that there can be.
+    pub queues: u16,
+}
+
+impl Space {
+    /// A namespace behind our own queues.
+    pub fn of(controller: &Controller, namespace: &Namespace) -> Self {
+        let lba_bytes = namespace.lba_bytes();
+        let transfer = controller.max_transfer_bytes().unwrap_or(u64::MAX).min(MOST_PER_COMMAND_BYTES);
+        // MDTS counts metadata that is interleaved with the data (NVM Command Set Specification, "MDTS").
+        let on_the_wire = if namespace.metadata_extended { u64::from(namespace.metadata_bytes) } else { 0 } + lba_bytes;
+        Self {
+            lba_bytes,
+            blocks: namespace.blocks,
+            command_blocks: (transfer / on_the_wire).min(65_536) as u32,
+            queue_holds: controller.max_queue_entries().min(4097) - 1,
+            queues: controller.io_queues(),
+        }
+    }
+}
+
 /// A job in blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// Blocks of one I/O.
     pub io_blocks: u32,
     /// Blocks of one command.
@@ -115,10 +151,10 @@ pub(super) struct Plan {
 }
 
 impl Job {
-    /// Translates the job for a namespace.
-    pub(super) fn plan(&self, controller: &Controller, namespace: &Namespace) -> Result<Plan, DriverError> {
+    /// Translates the job for a place.
+    pub(crate) fn plan(&self, space: &Space) -> Result<Plan, DriverError> {
         let refuse = |text: String| Err(DriverError::Request(text));
-        let lba_bytes = namespace.lba_bytes();
+        let lba_bytes = space.lba_bytes;
         let aligned = |bytes: u64| bytes.is_multiple_of(lba_bytes);
         if self.block_bytes == 0 || !aligned(self.block_bytes) {
             return refuse(format!(
@@ -135,20 +171,17 @@ impl Job {
         if self.limits.runtime_ns == Some(0) || self.limits == Limits::default() {
             return refuse("a run needs an end: a runtime above 0, a number of I/Os, or a size".to_owned());
         }
-        if self.numjobs > controller.io_queues() {
-            let offers = controller.io_queues();
+        if self.numjobs > space.queues {
+            let offers = space.queues;
             return refuse(format!("{} jobs need a queue each; the drive offers {offers}", self.numjobs));
         }
         if self.block_bytes > 1 << 30 {
             return refuse("a block size above 1 GiB is not supported".to_owned());
         }
         let io_blocks = (self.block_bytes / lba_bytes) as u32;
-        let transfer = controller.max_transfer_bytes().unwrap_or(u64::MAX).min(MOST_PER_COMMAND_BYTES);
-        // MDTS counts metadata that is interleaved with the data (NVM Command Set Specification, "MDTS").
-        let on_the_wire = if namespace.metadata_extended { u64::from(namespace.metadata_bytes) } else { 0 } + lba_bytes;
-        let command_blocks = ((transfer / on_the_wire).min(65_536) as u32).clamp(1, io_blocks);
+        let command_blocks = space.command_blocks.clamp(1, io_blocks);
         let commands = io_blocks.div_ceil(command_blocks);
-        let holds = controller.max_queue_entries().min(4097) - 1;
+        let holds = space.queue_holds;
         let iodepth = self.iodepth.min((holds / commands).max(1));
         if commands > holds {
             return refuse(format!(
@@ -165,20 +198,17 @@ impl Job {
         let first_lba = self.offset_bytes / lba_bytes;
         let increment_blocks = self.offset_increment_bytes / lba_bytes;
         let last_first = first_lba.saturating_add(increment_blocks.saturating_mul(u64::from(self.numjobs) - 1));
-        let room = namespace.blocks.saturating_sub(last_first);
+        let room = space.blocks.saturating_sub(last_first);
         let size_blocks = self.size_bytes.map_or(room, |bytes| (bytes / lba_bytes).min(room));
         let slots = size_blocks / u64::from(io_blocks);
         if slots == 0 {
             return refuse(format!(
-                "the region from byte {} on has no room for one I/O of {} bytes: the namespace has {} bytes",
+                "the region from byte {} on has no room for one I/O of {} bytes: there are {} bytes",
                 self.offset_bytes,
                 self.block_bytes,
-                namespace.bytes()
+                u128::from(space.blocks) * u128::from(lba_bytes)
             ));
         }
         Ok(Plan { io_blocks, command_blocks, commands, first_lba, slots, increment_blocks, iodepth })
     }
 }
-
-/// The most data of one command, whatever the controller allows: a PRP list of one page describes this much.
-const MOST_PER_COMMAND_BYTES: u64 = 2 << 20;

@@ -7,9 +7,11 @@
 //! | [`histogram`] | latencies, kept in logarithmic classes |
 //! | [`result`] | what a run gives |
 //! | `runner` | one queue's loop: submit, ring, poll, record; the hot path of a benchmark |
+//! | `crew` | the threads of a run, who watches them, and what their records add up to |
 //! | [`engine`] | all queues of a run, on threads of their own or, in virtual time, on one |
 #![forbid(unsafe_code)]
 
+pub(crate) mod crew;
 pub mod engine;
 pub mod histogram;
 pub mod job;
@@ -17,7 +19,8 @@ pub mod random;
 pub mod result;
 mod runner;
 
-pub use engine::{Observer, Tick, run};
+pub use crew::{Observer, Tick};
+pub use engine::run;
 pub use histogram::Histogram;
 pub use job::{Access, Job, Limits};
-pub use result::{Direction, EndReason, RunResult};
+pub use result::{Cause, Direction, EndReason, RunResult};

@@ -1,7 +1,11 @@
 //! What came of a run.
 #![forbid(unsafe_code)]
 
+use core::fmt;
 use std::collections::BTreeMap;
+
+use nvmetal_core::status::Status;
+use serde::{Serialize, Serializer};
 
 use super::histogram::Histogram;
 
@@ -9,7 +13,7 @@ use super::histogram::Histogram;
 pub const BIN_NS: u64 = 100_000_000;
 
 /// Why a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndReason {
     /// Its time was over.
@@ -31,15 +35,60 @@ pub struct Direction {
     pub latency: Histogram,
 }
 
-/// A command that failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+/// Why an I/O failed, in the words of whoever completed it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// The controller's status field, without the phase tag.
+    Status(u16),
+    /// What the kernel's block layer made of the status: an error number. Several statuses share one.
+    Errno(i32),
+    /// Less was moved than asked for.
+    Short,
+}
+
+impl Cause {
+    /// What an error number says about a drive, in the block layer's usage; `None` where it says nothing more than its
+    /// name.
+    fn meaning(errno: i32) -> Option<&'static str> {
+        match errno {
+            libc::ENODATA => Some("media error"),
+            libc::EILSEQ => Some("protection information does not match"),
+            libc::EREMOTEIO => Some("the drive rejects the command"),
+            libc::ETIMEDOUT => Some("the command timed out in the kernel"),
+            libc::ENOLINK => Some("path or transport error"),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Status(status) => write!(f, "{}", Status::from_bits(status)),
+            Self::Errno(errno) => {
+                write!(f, "{}", std::io::Error::from_raw_os_error(errno))?;
+                Self::meaning(errno).map_or(Ok(()), |meaning| write!(f, ": {meaning}"))
+            }
+            Self::Short => f.write_str("less was transferred than asked for"),
+        }
+    }
+}
+
+impl Serialize for Cause {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// An I/O that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct FailedIo {
     /// Whether it was a write.
     pub write: bool,
     /// Its first block.
     pub lba: u64,
-    /// Its status field.
-    pub status: u16,
+    /// Why.
+    pub cause: Cause,
     /// When, from the run's begin.
     pub at_ns: u64,
 }
@@ -51,21 +100,29 @@ pub struct Errors {
     pub failed: u64,
     /// I/Os that failed and succeeded when repeated.
     pub recovered: u64,
-    /// How often each status was seen.
-    pub by_status: BTreeMap<u16, u64>,
+    /// How often each cause was seen.
+    pub by_cause: BTreeMap<Cause, u64>,
     /// The first few.
     pub first: Vec<FailedIo>,
 }
 
 /// How many failed commands are kept one by one.
-pub(super) const KEPT_FAILURES: usize = 16;
+const KEPT_FAILURES: usize = 16;
 
 impl Errors {
+    /// Counts a cause, and keeps the I/O if it is one of the first.
+    pub(crate) fn note(&mut self, failed: FailedIo) {
+        *self.by_cause.entry(failed.cause).or_default() += 1;
+        if self.first.len() < KEPT_FAILURES {
+            self.first.push(failed);
+        }
+    }
+
     pub(super) fn merge(&mut self, other: Self) {
         self.failed += other.failed;
         self.recovered += other.recovered;
-        for (status, count) in other.by_status {
-            *self.by_status.entry(status).or_default() += count;
+        for (cause, count) in other.by_cause {
+            *self.by_cause.entry(cause).or_default() += count;
         }
         self.first.extend(other.first);
         self.first.sort_by_key(|failed| failed.at_ns);
@@ -74,7 +131,7 @@ impl Errors {
 }
 
 /// A bin of the time series.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Bin {
     /// I/Os completed in it.
     pub ios: u64,
@@ -164,5 +221,28 @@ impl RunResult {
             bins.iter().fold(Bin::default(), |sum, bin| Bin { ios: sum.ios + bin.ios, bytes: sum.bytes + bin.bytes })
         };
         self.bins.chunks(per_second).take(whole).map(sum).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_says_who_names_it() {
+        assert_eq!(Cause::Status(0x281).to_string(), "Unrecovered Read Error (0281h)");
+        assert_eq!(Cause::Errno(libc::ENODATA).to_string(), "No data available (os error 61): media error");
+        assert_eq!(Cause::Errno(libc::EIO).to_string(), "Input/output error (os error 5)");
+    }
+
+    #[test]
+    fn all_failures_are_counted_and_the_first_few_kept() {
+        let mut errors = Errors::default();
+        for lba in 0..100 {
+            errors.note(FailedIo { write: false, lba, cause: Cause::Errno(libc::EIO), at_ns: lba });
+        }
+        assert_eq!(errors.by_cause[&Cause::Errno(libc::EIO)], 100);
+        assert_eq!(errors.first.len(), KEPT_FAILURES);
+        assert_eq!(errors.first.last().map(|failed| failed.lba), Some(KEPT_FAILURES as u64 - 1));
     }
 }

@@ -16,16 +16,16 @@
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use nvmetal_core::command::io::IoOpcode;
 use nvmetal_core::queue::{Done, Doorbell};
 use nvmetal_core::status::Status;
 
-use super::histogram::Histogram;
+use super::crew::{Live, Recorded, Shared};
 use super::job::{Access, Job, Plan};
 use super::random::Random;
-use super::result::{BIN_NS, Bin, Errors, FailedIo, KEPT_FAILURES};
+use super::result::{BIN_NS, Bin, Cause, FailedIo};
 use crate::clock::Clock;
 use crate::dma::Buffer;
 use crate::error::DriverError;
@@ -63,38 +63,6 @@ struct Group {
     stamp_ns: u64,
     left: u32,
     failed: bool,
-}
-
-/// What all runners of a run share with its observer.
-#[derive(Debug, Default)]
-pub(super) struct Shared {
-    /// Set to end the run early.
-    pub stop: AtomicBool,
-}
-
-/// A runner's counters, for the observer; its own cache line.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-pub(super) struct Live {
-    pub ios: AtomicU64,
-    pub bytes: AtomicU64,
-}
-
-/// What a runner recorded.
-#[derive(Debug, Default)]
-pub(super) struct Recorded {
-    pub read_ios: u64,
-    pub write_ios: u64,
-    pub read_latency: Histogram,
-    pub write_latency: Histogram,
-    pub bins: Vec<Bin>,
-    pub errors: Errors,
-    pub clock_error_ns: u64,
-    pub last_seen_ns: u64,
-    /// The run's time was over before its work.
-    pub out_of_time: bool,
-    pub reads_sent: u64,
-    pub writes_sent: u64,
 }
 
 /// Where a run stands.
@@ -477,19 +445,19 @@ impl<D: Doorbell> Runner<D> {
     }
 
     /// Ends the queue and gives the records.
-    pub(super) fn finish(mut self) -> (Recorded, u64) {
+    pub(super) fn finish(mut self) -> Recorded {
         if self.bin != Bin::default() {
             self.recorded.bins.push(self.bin);
         }
         let tally = self.queue.controller().tally();
         tally.add(false, IoOpcode::READ.into_bits(), self.recorded.reads_sent);
         tally.add(false, IoOpcode::WRITE.into_bits(), self.recorded.writes_sent);
-        (self.recorded, self.io_bytes)
+        self.recorded
     }
 }
 
 /// A draw of 64 bits below this happens in `percent` of all cases.
-fn threshold(percent: u8) -> u64 {
+pub(crate) fn threshold(percent: u8) -> u64 {
     if percent >= 100 { u64::MAX } else { ((u128::from(percent) << 64) / 100) as u64 }
 }
 
@@ -537,22 +505,18 @@ impl Failure<'_> {
     fn handle(&mut self, done: Done<Flight>, split: bool) -> Verdict {
         let mut flight = done.buffer;
         let status = Status::from_bits(done.status);
-        let errors = &mut self.recorded.errors;
-        *errors.by_status.entry(done.status).or_default() += 1;
         let lba = if split {
             let group = self.groups.get((flight.tag & 0xffff_ffff) as usize).copied().unwrap_or_default();
             part_io(self.plan, &group, flight.tag).lba
         } else {
             flight.tag & PLACE
         };
-        if errors.first.len() < KEPT_FAILURES {
-            errors.first.push(FailedIo {
-                write: flight.tag & WRITE != 0,
-                lba,
-                status: done.status,
-                at_ns: self.seen_ns.saturating_sub(self.start_ns),
-            });
-        }
+        self.recorded.errors.note(FailedIo {
+            write: flight.tag & WRITE != 0,
+            lba,
+            cause: Cause::Status(done.status),
+            at_ns: self.seen_ns.saturating_sub(self.start_ns),
+        });
         let retries = (flight.tag >> RETRIES_SHIFT & 3) as u8;
         if flight.tag & WRITE == 0 && retries < MOST_RETRIES && !status.dnr() {
             flight.tag += 1 << RETRIES_SHIFT;
