@@ -212,7 +212,7 @@ proptest! {
         segments[0].iova += first * 4;
         segments[0].bytes -= first * 4;
         let last = segments.last_mut().unwrap();
-        last.bytes = (last.bytes - 1).min(last.bytes - 4096 + tail).max(1);
+        last.bytes = (last.bytes - 1).min((last.bytes + tail).saturating_sub(4096)).max(1);
         let bytes = segments.iter().map(|segment| segment.bytes).sum();
         let mut list = List::of(8);
         let prp = prp::build(segments.iter().copied(), page, &mut list).unwrap();

@@ -5,12 +5,13 @@
 ///
 /// Each row is `OFFSET name: Type = shape, "Label";`. Types are `u8`, the little-endian numbers of `zerocopy`, bit
 /// fields made by [`bits!`], codes made by [`codes!`], other structures, and arrays of these. Gaps are rows, too: the
-/// table has no hole, and a wrong offset or size does not compile.
+/// table has no hole, and a wrong offset or size does not compile. `summary function` behind the id names a function
+/// that says the whole in one line.
 #[macro_export]
 macro_rules! structure {
     (
         $(#[doc = $doc:literal])+
-        pub struct $name:ident: $size:literal, $id:literal {
+        pub struct $name:ident: $size:literal, $id:literal $(, summary $summary:path)? {
             $(
                 $(#[doc = $fdoc:literal])+
                 $offset:literal $field:ident: $ty:ty = $shape:expr, $label:literal;
@@ -52,7 +53,7 @@ macro_rules! structure {
 
         impl ::core::fmt::Debug for $name {
             fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                f.debug_struct(stringify!($name)).finish_non_exhaustive()
+                write!(f, "{} {{\n{}}}", stringify!($name), $crate::describe::Describe::view(self).text())
             }
         }
 
@@ -78,6 +79,12 @@ macro_rules! structure {
                             shape,
                         }
                     } ),+],
+                    summary: {
+                        #[allow(unused_mut, unused_assignments, reason = "only some structures have a summary")]
+                        let mut summary: Option<$crate::describe::Summary> = None;
+                        $( summary = Some($summary); )?
+                        summary
+                    },
                 }
             };
         }

@@ -8,11 +8,32 @@
 //! * [`bits!`](crate::bits) makes a bit field, in a register or inside a structure, and its [`Part`]s;
 //! * [`codes!`](crate::codes) makes an open enumeration: known values have names, unknown ones survive.
 //!
-//! From the descriptor come text, JSON and annotated hex, without allocating, for a page of any length: a field that
-//! lies past the end of a short page is "not available", never zero.
+//! From the descriptor come [text](View::text), [JSON](View::json) and [annotated hex](View::hex), without allocating,
+//! for a page of any length: a field that lies past the end of a short page is "not available", never zero.
+//!
+//! ```
+//! use nvmetal_core::describe::Describe;
+//! use nvmetal_core::log::Smart;
+//!
+//! let page = [0x00, 0x3a, 0x01, 98, 10]; // five bytes of a health log page
+//! let view = Smart::DESCRIPTOR.view(&page);
+//! assert_eq!(view.get("composite_temperature").unwrap().to_string(), "41 °C (314 K)");
+//! assert_eq!(view.raw("available_spare"), Some(98));
+//! assert!(view.get("percentage_used").is_none());
+//! ```
 #![forbid(unsafe_code)]
 
+mod hex;
+mod json;
 mod macros;
+mod text;
+mod value;
+mod view;
+pub use hex::Hex;
+pub use json::Json;
+pub use text::Text;
+pub use value::{Ascii, Bytes, Digits, Value};
+pub use view::View;
 
 #[doc(hidden)]
 pub use ::zerocopy as __zerocopy;
@@ -28,7 +49,12 @@ pub struct Descriptor {
     pub size: usize,
     /// The fields in the order of their offsets.
     pub fields: &'static [Field],
+    /// How the whole is said in one line, where that says more than its fields one by one.
+    pub summary: Option<Summary>,
 }
+
+/// Writes a structure in one line, from its bytes.
+pub type Summary = fn(View<'_>, &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result;
 
 /// One field of a structure, or an array of equal ones.
 #[derive(Clone, Copy, Debug)]
@@ -126,6 +152,12 @@ pub enum Form {
     Text,
     /// An identifier, shown as hexadecimal digits in the order of the bytes.
     Digits,
+    /// A vendor's OUI: hexadecimal digits, least significant byte first.
+    Oui,
+    /// A version of the specification: tertiary, minor and major number from the lowest byte up.
+    Version,
+    /// A status field of 16 bits, with the phase tag in its lowest bit.
+    Status,
     /// A bit field.
     Bits(&'static [Part]),
     /// An enumeration.
@@ -159,7 +191,7 @@ impl Shape {
 
     /// Whether an array of this shape is one value (text, bytes) rather than one value per element.
     pub const fn is_whole(&self) -> bool {
-        matches!(self.form, Form::Text | Form::Digits | Form::Bytes | Form::Number { .. } | Form::Reserved)
+        matches!(self.form, Form::Text | Form::Digits | Form::Oui | Form::Bytes | Form::Number { .. } | Form::Reserved)
     }
 }
 
@@ -185,6 +217,12 @@ pub mod shape {
     pub const TEXT: Shape = Shape::of(Form::Text);
     /// An identifier as digits.
     pub const DIGITS: Shape = Shape::of(Form::Digits);
+    /// A vendor's OUI.
+    pub const OUI: Shape = Shape::of(Form::Oui);
+    /// A version of the specification.
+    pub const VERSION: Shape = Shape::of(Form::Version);
+    /// A status field with its phase tag.
+    pub const STATUS: Shape = Shape::of(Form::Status);
     /// Raw bytes.
     pub const BYTES: Shape = Shape::of(Form::Bytes);
     /// Reserved.
@@ -222,9 +260,14 @@ pub mod shape {
 }
 
 /// A structure that has a descriptor.
-pub trait Describe {
+pub trait Describe: zerocopy::IntoBytes + zerocopy::Immutable + Sized + 'static {
     /// The table of its fields.
     const DESCRIPTOR: Descriptor;
+
+    /// The structure seen through its descriptor.
+    fn view(&self) -> View<'_> {
+        const { &Self::DESCRIPTOR }.view(self.as_bytes())
+    }
 }
 
 /// How many bytes one element of a field has: arrays of numbers are many values, a number is one.

@@ -28,7 +28,7 @@ structure! {
         /// Commands to submit at a time for the best arbitration, 2^RAB.
         72 rab: u8 = power_of_two(1, "commands"), "Recommended Arbitration Burst";
         /// The vendor's OUI, least significant byte first.
-        73 ieee: [u8; 3] = DIGITS, "IEEE OUI Identifier";
+        73 ieee: [u8; 3] = OUI, "IEEE OUI Identifier";
         /// Sharing and paths.
         76 cmic: Cmic = bits(Cmic::PARTS), "Controller Multi-Path I/O and Namespace Sharing Capabilities";
         /// Largest transfer, 2^MDTS pages of CAP.MPSMIN; 0 for no limit.
@@ -36,7 +36,7 @@ structure! {
         /// The controller in the subsystem.
         78 cntlid: U16 = HEX, "Controller ID";
         /// The version of the specification.
-        80 ver: Version = bits(Version::PARTS), "Version";
+        80 ver: Version = VERSION.zero("older than 1.2"), "Version";
         /// Resume from D3 in microseconds.
         84 rtd3r: U32 = amount(1, "us").zero("not reported"), "RTD3 Resume Latency";
         /// Entry to D3 in microseconds.

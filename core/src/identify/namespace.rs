@@ -4,13 +4,16 @@
 use super::namespace_bits::{
     Dlfeat, Dpc, Dps, FormattedLbaSize, Fpi, Kpios, LbaFormatPerformance, Mc, Nmic, Nsattr, Nsfeat, Rescap,
 };
+use crate::describe::View;
 use crate::number::{ZeroBasedLe16, ZeroBasedU8};
 use crate::structure;
+use ::core::fmt;
+use zerocopy::FromBytes;
 use zerocopy::little_endian::{U16, U32, U64, U128};
 
 structure! {
     /// LBA Format. NVM Express NVM Command Set Specification, "LBA Format Data Structure".
-    pub struct LbaFormat: 4, "lbaf" {
+    pub struct LbaFormat: 4, "lbaf", summary summary {
         /// Metadata per logical block in bytes.
         0 ms: U16 = amount(1, "bytes"), "Metadata Size";
         /// Data of a logical block, 2^LBADS bytes; 0 where the format is not available.
@@ -119,8 +122,34 @@ impl Namespace {
         if self.nlbaf.into_bits() as u16 + self.nulbaf as u16 > 15 { low | self.flbas.index_high() << 4 } else { low }
     }
 
-    /// The LBA format in use.
-    pub fn format(&self) -> LbaFormat {
-        self.lbaf.get(usize::from(self.format_index())).copied().unwrap_or_default()
+    /// Number of LBA formats, those with unique attributes included.
+    pub const fn format_count(&self) -> usize {
+        self.nlbaf.count() as usize + self.nulbaf as usize
+    }
+
+    /// The LBA format in use, or `None` where the index is beyond the formats.
+    pub fn format(&self) -> Option<&LbaFormat> {
+        let index = usize::from(self.format_index());
+        self.lbaf.get(..self.format_count().min(self.lbaf.len()))?.get(index)
+    }
+}
+
+/// `4096 + 8 bytes, best`: data and metadata of a block.
+fn summary(view: View<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let Ok((format, _)) = LbaFormat::read_from_prefix(view.bytes) else { return f.write_str("not available") };
+    match format.data_bytes() {
+        Some(bytes) => write!(f, "{bytes} + {} bytes, {}", format.ms, format.performance.rp()),
+        None => write!(f, "not available (LBADS {}, MS {})", format.lbads, format.ms),
+    }
+}
+
+impl LbaFormat {
+    /// Data of a logical block in bytes, or `None` where the format is not available: LBADS 0 marks a format that is not
+    /// offered, anything below 9 (512 bytes) is not allowed, and 2^31 bytes or more is no block of a real drive.
+    pub const fn data_bytes(&self) -> Option<u32> {
+        match self.lbads {
+            9..=30 => Some(1 << self.lbads),
+            _ => None,
+        }
     }
 }

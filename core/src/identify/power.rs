@@ -1,7 +1,10 @@
 //! Power states: how much a controller draws and how slow it then is.
 #![forbid(unsafe_code)]
 
+use crate::describe::View;
 use crate::{bits, codes, structure};
+use ::core::fmt;
+use zerocopy::FromBytes;
 use zerocopy::little_endian::{U16, U32};
 
 bits! {
@@ -126,7 +129,7 @@ bits! {
 
 structure! {
     /// Power State Descriptor. NVM Express Base Specification, "Power State Descriptor Data Structure".
-    pub struct PowerState: 32, "power-state" {
+    pub struct PowerState: 32, "power-state", summary summary {
         /// Maximum power, in units of 0.01 W or 0.0001 W.
         0 mp: U16 = COUNT, "Maximum Power";
         /// Reserved.
@@ -187,10 +190,60 @@ impl PowerState {
     }
 }
 
+/// `8.00 W, non-operational, entry 5000 us, exit 10000 us`: what the fields say together.
+fn summary(view: View<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let Ok((state, _)) = PowerState::read_from_prefix(view.bytes) else { return f.write_str("not available") };
+    write!(f, "{}", Watts { value: state.mp.get().into(), fine: state.flags.mxps() })?;
+    f.write_str(if state.flags.nops() { ", non-operational" } else { ", operational" })?;
+    write!(f, ", entry {} us, exit {} us", state.enlat, state.exlat)?;
+    write!(f, ", ranks {}/{}/{}/{}", state.rrt.rank(), state.rrl.rank(), state.rwt.rank(), state.rwl.rank())?;
+    for (name, value, scale) in
+        [("idle", state.idlp.get(), state.ips.ips()), ("active", state.actp.get(), state.apws.aps())]
+    {
+        if scale == PowerScale::W_0001 || scale == PowerScale::W_01 {
+            write!(f, ", {name} {}", Watts { value: value.into(), fine: scale == PowerScale::W_0001 })?;
+        }
+    }
+    Ok(())
+}
+
+/// Watts in units of 0.01 W (two decimals), or 0.0001 W (four).
+#[derive(Clone, Copy, Debug)]
+pub struct Watts {
+    /// The number of units.
+    pub value: u32,
+    /// The unit is 0.0001 W.
+    pub fine: bool,
+}
+
+impl fmt::Display for Watts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.fine {
+            write!(f, "{}.{:04} W", self.value / 10_000, self.value % 10_000)
+        } else {
+            write!(f, "{}.{:02} W", self.value / 100, self.value % 100)
+        }
+    }
+}
+
 const fn scaled(value: u16, scale: PowerScale) -> Option<u32> {
     match scale.into_bits() {
         1 => Some(value as u32),
         2 => Some(value as u32 * 100),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Watts;
+
+    #[test]
+    fn b06_a_power_has_all_its_cents() {
+        let watts = |value, fine| Watts { value, fine }.to_string();
+        assert_eq!(watts(1407, false), "14.07 W");
+        assert_eq!(watts(650, false), "6.50 W");
+        assert_eq!(watts(700, true), "0.0700 W");
+        assert_eq!(watts(5, true), "0.0005 W");
     }
 }

@@ -42,9 +42,9 @@ structure! {
         /// Reserved.
         7 reserved_7: [u8; 25] = RESERVED, "Reserved";
         /// Data read by the host in thousands of 512 bytes, rounded up. Metadata is not counted.
-        32 data_units_read: U128 = DATA_UNITS.zero("not reported"), "Data Units Read";
+        32 data_units_read: U128 = DATA_UNITS, "Data Units Read";
         /// Data written by the host in thousands of 512 bytes, rounded up.
-        48 data_units_written: U128 = DATA_UNITS.zero("not reported"), "Data Units Written";
+        48 data_units_written: U128 = DATA_UNITS, "Data Units Written";
         /// Read commands completed.
         64 host_read_commands: U128 = COUNT, "Host Read Commands";
         /// Write commands completed.

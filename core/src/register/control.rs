@@ -107,8 +107,7 @@ bits! {
 
 impl ::core::fmt::Display for Version {
     fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-        write!(f, "{}.{}", self.major(), self.minor())?;
-        if self.tertiary() != 0 { write!(f, ".{}", self.tertiary()) } else { Ok(()) }
+        write!(f, "{}.{}.{}", self.major(), self.minor(), self.tertiary())
     }
 }
 

@@ -32,7 +32,7 @@ structure! {
         /// What the controller can do.
         0x00 cap: Capabilities = bits(Capabilities::PARTS), "Controller Capabilities";
         /// The version of the specification that it follows.
-        0x08 vs: Version = bits(Version::PARTS), "Version";
+        0x08 vs: Version = VERSION, "Version";
         /// Interrupt vectors to be masked. Not used with MSI-X.
         0x0c intms: U32 = HEX, "Interrupt Mask Set";
         /// Interrupt vectors to be unmasked. Not used with MSI-X.

@@ -49,14 +49,14 @@ impl Namespace {
             return Ok(None);
         }
         let unusable = |detail| DriverError::Unusable { address: address.to_owned(), detail };
-        let format = data.format();
-        // B-16: less than 512 bytes is no block size; more than a gigabyte is no drive's.
-        if !(9..=30).contains(&format.lbads) {
-            let index = data.format_index();
-            return Err(unusable(format!(
-                "namespace {nsid}: LBA format {index} has a block of 2^{} bytes",
-                format.lbads
-            )));
+        let index = data.format_index();
+        let Some(format) = data.format() else {
+            return Err(unusable(format!("namespace {nsid}: LBA format {index} is not one of those that it offers")));
+        };
+        // B-16: less than 512 bytes is no block size; two gigabytes and more is no drive's.
+        if format.data_bytes().is_none() {
+            let detail = format!("namespace {nsid}: LBA format {index} has a block of 2^{} bytes", format.lbads);
+            return Err(unusable(detail));
         }
         Ok(Some(Self {
             nsid,
