@@ -11,7 +11,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, Optional, Sequence
+from collections.abc import Sequence
 
 import drives
 import icount
@@ -21,6 +21,7 @@ import payload
 import programs
 from cache import Cache
 from debian import Archive, Root
+from control import Report
 from drives import Drives
 from guest import Guest
 from lanes import LANES
@@ -41,7 +42,7 @@ CONSOLE_TAIL = 1500
 class Attempt:
     """How one start of the guest ended."""
 
-    code: Optional[int]
+    code: int | None
     started: bool
     """Whether the command had started: then it is not tried again."""
     reason: str = ""
@@ -56,14 +57,14 @@ def run(options: Options) -> int:
     lane = LANES[options.lane]
     got = parts.get(cache, archive, lane)
     roots = {name: parts.package(cache, archive, name) for name in options.packages if name != "nvmetal"}
+    nvmetal = nvmetal_binary() if options.command[:1] == ["nvmetal"] or "nvmetal" in options.packages else None
     counting = icount.arguments(cache, lane, options.instruction_counts) if options.instruction_counts else []
     if options.fetch_only:
         return 0
 
     with tempfile.TemporaryDirectory(prefix="nvmetal-vm.") as name:
         scratch = Path(name)
-        deadline = time.monotonic() + options.timeout
-        write_payload(options, got, roots, planned, scratch)
+        write_payload(options, got, roots, nvmetal, planned, scratch)
         early = ["virtio_iommu"] if options.iommu == "virtio" else []
         image = initramfs.build(got.busybox(), got.modules, early, options.huge_pages)
         (scratch / "initramfs").write_bytes(image)
@@ -82,6 +83,7 @@ def run(options: Options) -> int:
             extra=[*options.qemu_arguments, *counting],
         )
         saved = Snapshots(cache) if lane.restores and not options.boot and not planned.namespaces else None
+        deadline = time.monotonic() + options.timeout
         return Run(options, machine, planned, scratch, saved, deadline).result()
 
 
@@ -94,7 +96,7 @@ class Run:
         machine: Machine,
         planned: Drives,
         scratch: Path,
-        saved: Optional[Snapshots],
+        saved: Snapshots | None,
         deadline: float,
     ) -> None:
         self.options, self.machine, self.planned, self.scratch = options, machine, planned, scratch
@@ -155,7 +157,7 @@ class Run:
         if guest.output_lost:
             return Attempt(OUTPUT_LOST, True)
         if report.exit_code is not None:
-            return Attempt(report.exit_code, True)
+            return self.judge(report)
         if time.monotonic() >= self.deadline:
             return Attempt(TIME_LIMIT, report.up is not None, f"time limit of {self.options.timeout:g} s")
         if report.failure is not None:
@@ -167,7 +169,14 @@ class Run:
         when = "while the command ran" if report.up else "before the command started"
         return Attempt(None, report.up is not None, f"the guest died {when} (QEMU ended with {status})")
 
-    def plug_in(self, guest: Guest) -> Optional[str]:
+    def judge(self, report: Report) -> Attempt:
+        """The end of a command that ended by itself."""
+        if not report.dma_faults:
+            return Attempt(report.exit_code, True)
+        words = f"the IOMMU refused accesses of a device, at least {report.dma_faults} (dmesg in the guest names them)"
+        return Attempt(GUEST_DIED if self.options.forbid_dma_faults else report.exit_code, True, words)
+
+    def plug_in(self, guest: Guest) -> str | None:
         """Add the drives to a restored guest; QEMU's words when it refuses one."""
         for device in self.planned.all():
             words = guest.qmp.human(f"device_add {device.line()}").get("return", "").strip()
@@ -183,7 +192,12 @@ class Run:
 
 
 def write_payload(
-    options: Options, got: parts.Parts, roots: Dict[str, Root], planned: Drives, scratch: Path
+    options: Options,
+    got: parts.Parts,
+    roots: dict[str, Root],
+    nvmetal: Path | None,
+    planned: Drives,
+    scratch: Path,
 ) -> None:
     """Make the payload's disk."""
     made = payload.Payload(scratch / "payload")
@@ -192,9 +206,8 @@ def write_payload(
     for text in options.files:
         source, place = payload.split_file_option(text)
         programs.add_from_host(source, place, made.add)
-    wants_nvmetal = command[0] == "nvmetal"
-    if wants_nvmetal or "nvmetal" in options.packages:
-        programs.add_from_host(nvmetal_binary(), "/vm/bin/nvmetal", made.add)
+    if nvmetal:
+        programs.add_from_host(nvmetal, "/vm/bin/nvmetal", made.add)
         environment.append("NVMETAL_BIN=/vm/bin/nvmetal")
     if "/" in command[0] and Path(command[0]).is_file():
         place = f"/vm/bin/{Path(command[0]).name}"
@@ -205,7 +218,7 @@ def write_payload(
     loaded = got.modules.in_load_order(options.modules)
     for name, data in loaded:
         made.add(f"/vm/run-modules/{name}.ko", data, 0o644)
-    driver = options.driver or ("nvme" if wants_nvmetal or options.iommu == "none" else "vfio-pci")
+    driver = options.driver or ("nvme" if command[0] == "nvmetal" or options.iommu == "none" else "vfio-pci")
     unsafe_noiommu = driver == "vfio-pci" and options.iommu == "none"
     if unsafe_noiommu and not LANES[options.lane].rebuilds_vfio:
         raise Refused(f"lane {options.lane} has no VFIO without IOMMU")

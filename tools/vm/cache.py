@@ -14,7 +14,8 @@ import os
 import shutil
 import time
 from pathlib import Path
-from typing import Callable, Iterator, Mapping, Optional
+from typing import Callable
+from collections.abc import Iterator, Mapping
 
 from messages import BenchError, say
 
@@ -31,12 +32,12 @@ class Cache:
         (directory / "locks").mkdir(parents=True, exist_ok=True)
 
     @classmethod
-    def from_environment(cls, environ: Mapping[str, str]) -> "Cache":
+    def from_environment(cls, environ: Mapping[str, str]) -> Cache:
         """The folder the environment names: `NVMETAL_VM_CACHE`, else the user's cache folder."""
         return cls(place(environ))
 
     @contextlib.contextmanager
-    def lock(self, name: str, shared: bool = False, deadline: Optional[float] = None) -> Iterator[None]:
+    def lock(self, name: str, shared: bool = False, deadline: float | None = None) -> Iterator[None]:
         """Hold the lock NAME. `deadline` is on the monotonic clock; past it the wait is given up."""
         kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         with open(self.directory / "locks" / name, "w") as file:

@@ -10,7 +10,7 @@ import json
 import socket
 import time
 from dataclasses import dataclass
-from typing import Any, Dict, Optional
+from typing import Any
 
 from qmp import Qmp, QmpError
 
@@ -20,10 +20,12 @@ class Report:
     """What the guest has said so far."""
 
     ready: bool = False
-    up: Optional[str] = None
+    up: str | None = None
     """Set when the command starts: what the guest is."""
-    exit_code: Optional[int] = None
-    failure: Optional[str] = None
+    dma_faults: int = 0
+    """How many accesses of a device the IOMMU refused (the kernel's log holds back when there are many)."""
+    exit_code: int | None = None
+    failure: str | None = None
 
     def take(self, line: str) -> bool:
         """Note a line that reports something; whether it was one."""
@@ -32,6 +34,8 @@ class Report:
             self.ready = True
         elif word == "up":
             self.up = rest
+        elif word == "dma-faults" and rest.isdigit():
+            self.dma_faults = int(rest)
         elif word == "exit" and rest.isdigit():
             self.exit_code = int(rest)
         elif word == "failed":
@@ -80,7 +84,7 @@ class ControlLine:
             return False
         return True
 
-    def answer(self, text: str) -> Dict[str, Any]:
+    def answer(self, text: str) -> dict[str, Any]:
         """QEMU's answer to a request."""
         kind, _, rest = text.partition(" ")
         try:

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import posixpath
 import stat
-from typing import List, Set
 
 
 class Cpio:
     """An archive in the making. Folders above a name come by themselves; a name counts once."""
 
     def __init__(self) -> None:
-        self._parts: List[bytes] = []
-        self._names: Set[str] = {""}
+        self._parts: list[bytes] = []
+        self._names: set[str] = {""}
 
     def add(self, name: str, data: bytes = b"", mode: int = 0o755) -> None:
         """A regular file."""

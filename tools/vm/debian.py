@@ -17,7 +17,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import List, Optional, Sequence
+from collections.abc import Sequence
 
 from cache import Cache
 from messages import BenchError, say
@@ -69,7 +69,7 @@ class Root:
         """The folder's own dynamic loader."""
         return self.path / "lib64/ld-linux-x86-64.so.2"
 
-    def library_folders(self) -> List[Path]:
+    def library_folders(self) -> list[Path]:
         """Every folder that holds libraries; some packages keep theirs in a folder of their own."""
         found = []
         for name in LIBRARY_FOLDERS:
@@ -79,7 +79,7 @@ class Root:
                 found.extend(sorted(f for f in folder.iterdir() if f.is_dir() and any(f.glob("lib*.so*"))))
         return found
 
-    def command(self, program: str) -> List[str]:
+    def command(self, program: str) -> list[str]:
         """How to run one of the folder's programs (a path below the folder) on this machine."""
         path = self.path / program
         if not self.loader.exists():
@@ -87,7 +87,7 @@ class Root:
         folders = ":".join(str(f) for f in self.library_folders())
         return [str(self.loader), "--library-path", folders, str(path)]
 
-    def libraries_of(self, program: Path) -> List[Path]:
+    def libraries_of(self, program: Path) -> list[Path]:
         """The shared libraries that PROGRAM of this folder loads."""
         folders = ":".join(str(f) for f in self.library_folders())
         listing = subprocess.run(
@@ -98,7 +98,7 @@ class Root:
         ).stdout
         return [Path(p) for p in re.findall(r"=> (/\S+) \(0x", listing)]
 
-    def files_of(self, package: str) -> List[str]:
+    def files_of(self, package: str) -> list[str]:
         """The paths that PACKAGE brought, below the folder."""
         listing = self.path / "packages" / package
         if not listing.exists():
@@ -168,7 +168,7 @@ class Archive:
         self._apt("apt-get", "-q", "update")
         self._fresh = True
 
-    def _apt(self, tool: str, *arguments: str, cwd: Optional[Path] = None) -> str:
+    def _apt(self, tool: str, *arguments: str, cwd: Path | None = None) -> str:
         return run([tool, "-c", str(self.folder / "apt.conf"), *arguments], cwd=cwd)
 
 
@@ -190,7 +190,7 @@ def mirror() -> str:
     return found
 
 
-def choose_mirror(targets: str) -> Optional[str]:
+def choose_mirror(targets: str) -> str | None:
     """From apt's index targets (`URI SUITE COMPONENT` a line), the first full mirror of Debian."""
     for line in targets.splitlines():
         uri, suite, component = (line.split() + ["", "", ""])[:3]
@@ -199,14 +199,13 @@ def choose_mirror(targets: str) -> Optional[str]:
     return None
 
 
-def run(command: Sequence[str], cwd: Optional[Path] = None) -> str:
+def run(command: Sequence[str], cwd: Path | None = None) -> str:
     """Run a host program and return what it printed; a failure carries the end of its own words."""
     done = subprocess.run(
         command,
         cwd=cwd,
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
         errors="replace",
         env={**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"},

@@ -16,7 +16,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import List, Sequence
+from collections.abc import Sequence
 
 from messages import Refused
 
@@ -35,7 +35,7 @@ class Device:
     identifier: str
     """The storage's own name."""
 
-    def backend(self, scratch: Path) -> List[str]:
+    def backend(self, scratch: Path) -> list[str]:
         """QEMU's arguments for the storage; files without a name are made in SCRATCH."""
         kind, _, rest = self.storage.partition(":")
         if kind in ("", "id"):
@@ -71,7 +71,7 @@ class Drives:
     controllers: Sequence[Device]
     namespaces: Sequence[Device]
 
-    def all(self) -> List[Device]:
+    def all(self) -> list[Device]:
         """In the order in which QEMU must be told."""
         return [*self.controllers, *self.namespaces]
 
@@ -122,7 +122,7 @@ def block_size(properties: str, lba_bytes: int) -> str:
     return f"logical_block_size={lba_bytes},physical_block_size={lba_bytes}"
 
 
-def split(text: str) -> "tuple[str, str]":
+def split(text: str) -> tuple[str, str]:
     """The storage and the properties of a drive as it is written on the command line."""
     storage, _, properties = text.partition(",")
     kind, colon, rest = storage.partition(":")

@@ -16,7 +16,7 @@ import subprocess
 import threading
 import time
 from pathlib import Path
-from typing import Dict, Optional, Sequence
+from collections.abc import Sequence
 
 from control import ControlLine
 from machine import Machine
@@ -25,14 +25,16 @@ from qmp import Qmp
 
 LINES = ("qmp", "control", "out", "err")
 PR_SET_PDEATHSIG = 1
+# How long a reader of ours may take for what is left when the guest has ended.
+OUTPUT_SECONDS = 10
 
 
 class Guest:
     """One QEMU process. Use it as a context manager: leaving kills it."""
 
     def __init__(self, machine: Machine, payload: Path, console: Path, extra: Sequence[str], verbose: bool) -> None:
-        ours: Dict[str, socket.socket] = {}
-        theirs: Dict[str, socket.socket] = {}
+        ours: dict[str, socket.socket] = {}
+        theirs: dict[str, socket.socket] = {}
         for name in LINES:
             ours[name], theirs[name] = socket.socketpair()
         words = machine.start()
@@ -61,7 +63,7 @@ class Guest:
         """Whether nobody reads what the command prints any more; the guest is then ended."""
         self._relays = [self._relay(ours["out"], 1), self._relay(ours["err"], 2)]
 
-    def __enter__(self) -> "Guest":
+    def __enter__(self) -> Guest:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -79,13 +81,13 @@ class Guest:
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 
-    def end(self) -> Optional[int]:
+    def end(self) -> int | None:
         """End QEMU and wait until all that the command printed is out. QEMU's exit status, if it ended itself."""
         own = self._process.poll()
         self.kill()
         self._process.wait()
         for thread in self._relays:
-            thread.join()
+            thread.join(OUTPUT_SECONDS)
         for end in self._sockets.values():
             end.close()
         return own
@@ -107,7 +109,7 @@ class Guest:
         thread.start()
         return thread
 
-    def wait_for_own_end(self, seconds: float) -> Optional[int]:
+    def wait_for_own_end(self, seconds: float) -> int | None:
         """QEMU's exit status when it ends by itself within SECONDS."""
         try:
             return self._process.wait(seconds)
@@ -126,4 +128,3 @@ def receive(source: socket.socket) -> bytes:
 def die_with_parent() -> None:
     """In the child: be killed when the bench is, even when it is killed so that it cannot clean up."""
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import List
 
 from cache import Cache
 from debian import host_compiler, run
@@ -14,7 +13,7 @@ from messages import Refused
 SOURCE = Path(__file__).parent / "icount.c"
 
 
-def arguments(cache: Cache, lane: Lane, counts: str) -> List[str]:
+def arguments(cache: Cache, lane: Lane, counts: str) -> list[str]:
     """QEMU's arguments that make it append the counts to the file COUNTS."""
     if not lane.counts_instructions:
         raise Refused(f"--icount-plugin: the QEMU of lane {lane.name} is too old for it")

@@ -3,7 +3,7 @@
 # each NVMe function the driver the run asks for, runs the command and tells the host the exit code.
 #
 # It talks to the host over a serial line, a line of text at a time (the host's side is control.py):
-#   guest: ready | up TEXT | hmp COMMAND | qmp {JSON} | exit CODE | failed TEXT
+#   guest: ready | up TEXT | hmp COMMAND | qmp {JSON} | dma-faults COUNT | exit CODE | failed TEXT
 #   host:  go SECONDS-SINCE-1970 (after ready), {JSON} (after hmp and qmp)
 # The command may use the line, too, for hmp and qmp: `vmctl`, or $VM_CTL directly.
 #
@@ -164,7 +164,11 @@ read -r uptime _ </proc/uptime
 echo "up $uptime s, drives: $found" >&9
 cd /tmp || failed "no /tmp"
 (. /vm/command) </dev/null >"$out" 2>"$err" 9>&-
-echo "exit $?" >&9
+code=$?
+# QEMU completes a command without an error although the IOMMU refused its data; only the kernel's log tells.
+faults=$(dmesg | grep -c 'DMAR: \[DMA')
+[ "$faults" = 0 ] || echo "dma-faults $faults" >&9
+echo "exit $code" >&9
 # The host ends the guest; should it not, the guest ends itself.
 read -r -t 5 _ <&9
 poweroff -f

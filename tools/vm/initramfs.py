@@ -7,19 +7,28 @@ a run adds comes later, through the payload.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import List
 
 from cpio import Cpio
 from modules import Modules
 
 INIT = Path(__file__).parent / "init.sh"
 # In this order, since VFIO's own dependencies do not name the IOMMU drivers that it looks for at run time.
-ALWAYS = ("virtio_pci", "virtio_blk", "virtio_console", "irqbypass", "iommufd", "vfio", "vfio_iommu_type1", "vfio-pci", "nvme")
+ALWAYS = (
+    "virtio_pci",
+    "virtio_blk",
+    "virtio_console",
+    "irqbypass",
+    "iommufd",
+    "vfio",
+    "vfio_iommu_type1",
+    "vfio-pci",
+    "nvme",
+)
 ACCOUNTS = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"
 GROUPS = "root:x:0:\nnogroup:x:65534:\n"
 
 
-def build(busybox: bytes, modules: Modules, extra: List[str], huge_pages: int) -> bytes:
+def build(busybox: bytes, modules: Modules, extra: list[str], huge_pages: int) -> bytes:
     """The archive. EXTRA modules are loaded before the others."""
     archive = Cpio()
     archive.add("bin/busybox", busybox)

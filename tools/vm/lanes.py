@@ -33,6 +33,8 @@ class Lane:
 LANES = {
     "6.12": Lane("6.12", BACKPORTS, "max,la57=off", rebuilds_vfio=True, restores=True, counts_instructions=True),
     # QEMU 7.2 emulates cmpxchg16b in a way that crashes newer kernels; harmless to leave off here, too.
-    "6.1": Lane("6.1", RELEASE, "max,la57=off,cx16=off", rebuilds_vfio=False, restores=False, counts_instructions=False),
+    "6.1": Lane(
+        "6.1", RELEASE, "max,la57=off,cx16=off", rebuilds_vfio=False, restores=False, counts_instructions=False
+    ),
 }
 DEFAULT_LANE = "6.12"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import List, Sequence
+from collections.abc import Sequence
 
 from drives import MOST_DRIVES
 
@@ -33,7 +33,7 @@ class Machine:
     """How to run QEMU itself."""
     emulator_file: Path
     """QEMU's program file."""
-    environment: "dict[str, str]"
+    environment: dict[str, str]
     cpu: str
     kernel: Path
     initramfs: Path
@@ -44,11 +44,11 @@ class Machine:
     append: str
     extra: Sequence[str]
 
-    def start(self) -> List[str]:
+    def start(self) -> list[str]:
         """The words that start QEMU with the guest's kernel."""
         return [*self.emulator, "-kernel", str(self.kernel), "-initrd", str(self.initramfs)]
 
-    def hardware(self) -> List[str]:
+    def hardware(self) -> list[str]:
         """The machine without drives and without the host's ends of its lines."""
         words = ["-machine", "q35", "-accel", "tcg", "-cpu", self.cpu, "-smp", str(self.smp), "-m", self.memory]
         words += ["-display", "none", "-no-reboot", "-nodefaults"]
@@ -65,7 +65,7 @@ class Machine:
 
     def identity(self) -> str:
         """What two machines must have in common so that a guest saved on one can go on on the other."""
-        kept: List[str] = []
+        kept: list[str] = []
         words = iter(self.extra)
         for word in words:
             if word in STATELESS_ARGUMENTS:

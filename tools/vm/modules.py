@@ -10,7 +10,7 @@ from __future__ import annotations
 import lzma
 import re
 from pathlib import Path
-from typing import Dict, Iterable, List, Set, Tuple
+from collections.abc import Iterable
 
 from messages import Refused
 
@@ -24,18 +24,18 @@ class Modules:
     """The modules of one kernel, with folders of replacements."""
 
     def __init__(self, folder: Path, replacements: Iterable[Path] = ()) -> None:
-        self.files: Dict[str, Path] = {}
+        self.files: dict[str, Path] = {}
         for place in (folder, *replacements):
             for file in sorted(place.rglob("*.ko*")):
                 self.files[plain(file.name.split(".ko")[0])] = file
         listing = folder / "modules.builtin"
         names = listing.read_text().split() if listing.exists() else []
-        self.built_in: Set[str] = {plain(Path(n).name.split(".ko")[0]) for n in names}
+        self.built_in: set[str] = {plain(Path(n).name.split(".ko")[0]) for n in names}
 
-    def in_load_order(self, names: Iterable[str]) -> List[Tuple[str, bytes]]:
+    def in_load_order(self, names: Iterable[str]) -> list[tuple[str, bytes]]:
         """The named modules after all that they depend on, each once, with their contents."""
-        ordered: Dict[str, bytes] = {}
-        visiting: Set[str] = set()
+        ordered: dict[str, bytes] = {}
+        visiting: set[str] = set()
 
         def add(name: str) -> None:
             if name in ordered or name in self.built_in or name in visiting:
@@ -63,7 +63,7 @@ def read(file: Path) -> bytes:
     return lzma.decompress(data) if file.suffix == ".xz" else data
 
 
-def depends_of(module: bytes) -> List[str]:
+def depends_of(module: bytes) -> list[str]:
     """The modules that a module names as needed."""
     found = re.search(rb"\0depends=([^\0]*)\0", module)
     return [plain(n) for n in found.group(1).decode("ascii", "replace").split(",") if n] if found else []

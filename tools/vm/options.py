@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 from dataclasses import dataclass
-from typing import List, Optional, Sequence
+from collections.abc import Sequence
 
 from lanes import DEFAULT_LANE, LANES
 from machine import DEFAULT_PORT, IOMMUS
@@ -27,8 +27,8 @@ In the guest: NVMETAL_VM=1; VM_BDF, VM_GROUP, VM_CDEV (first drive), VM_BDFS (al
 takes "hmp COMMAND" or "qmp {json}" for QEMU's monitor and answers with a line of JSON; `vmctl`, the same as a
 command. With --with nvmetal also NVMETAL_BIN.
 
-Exit code: the command's own; 124 time limit; 125 the guest died or could not run the command; 126 the parts
-could not be fetched or built; 2 wrong option, or QEMU refused a device; 130, 143 interrupted, terminated.
+Exit code: the command's own; 124 time limit; 125 the guest died, could not run the command, or saw a forbidden
+DMA fault; 126 the parts could not be fetched or built; 2 wrong option, or QEMU refused a device; 130, 143 interrupted, terminated.
 """
 
 
@@ -39,7 +39,7 @@ class Options:
     command: Sequence[str]
     lane: str
     boot: bool
-    driver: Optional[str]
+    driver: str | None
     nvme: Sequence[str]
     drives: Sequence[str]
     namespaces: Sequence[str]
@@ -55,10 +55,11 @@ class Options:
     port: str
     append: str
     qemu_arguments: Sequence[str]
-    instruction_counts: Optional[str]
+    instruction_counts: str | None
+    forbid_dma_faults: bool
     timeout: float
     retries: int
-    console: Optional[str]
+    console: str | None
     fetch_only: bool
     verbose: bool
 
@@ -100,6 +101,7 @@ def parse(words: Sequence[str]) -> Options:
         append=append.strip(),
         qemu_arguments=[word for text in given.qemu_arg for word in shlex.split(text)],
         instruction_counts=given.icount_plugin,
+        forbid_dma_faults=given.forbid_dma_faults,
         timeout=given.timeout,
         retries=given.retries,
         console=given.console,
@@ -108,7 +110,7 @@ def parse(words: Sequence[str]) -> Options:
     )
 
 
-def variable(text: str) -> List[str]:
+def variable(text: str) -> list[str]:
     """An --env option with its value, taken from our own environment where it names none; none if it is not set."""
     if "=" in text:
         return [text]
@@ -125,7 +127,7 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    many: List[str] = []
+    many: list[str] = []
     drives = parser.add_argument_group("drives")
     add = drives.add_argument
     add("--drive", action="append", default=many, metavar="SPEC", help="a drive; repeat for more (default: one of 1G)")
@@ -134,20 +136,48 @@ def build_parser() -> argparse.ArgumentParser:
     add("--lba", type=int, choices=(512, 4096), default=512, help="logical block size in bytes (default 512)")
     add("--mdts", type=int, metavar="N", help="largest transfer: 2^N memory pages (default 7)")
     add("--port", default=DEFAULT_PORT, metavar="PROPS", help=f"of the root ports (default {DEFAULT_PORT})")
-    add("--driver", choices=("vfio-pci", "nvme", "none"), help="who has the drives at the start (default: nvme for nvmetal, else vfio-pci)")
+    add(
+        "--driver",
+        choices=("vfio-pci", "nvme", "none"),
+        help="who has the drives at the start (default: nvme for nvmetal, else vfio-pci)",
+    )
     add("--bind", dest="driver", action="store_const", const="vfio-pci", help="the same as --driver vfio-pci")
     add("--no-bind", dest="driver", action="store_const", const="nvme", help="the same as --driver nvme")
 
     guest = parser.add_argument_group("what is in the guest")
     add = guest.add_argument
     add("--file", action="append", default=many, metavar="SRC[:DST]", help="take a file along")
-    add("--env", action="append", default=many, metavar="NAME[=VALUE]", help="a variable for the command; without a value, yours")
-    add("--with", action="append", default=many, dest="with_", metavar="NAME,...", help="Debian packages to take along (fio, e2fsprogs, dmsetup, mdadm, nvme-cli, ...), or nvmetal itself")
-    add("--module", action="append", default=many, metavar="NAME,...", help="kernel modules to load (dm-mod, raid1, xfs, nvmet, ...)")
+    add(
+        "--env",
+        action="append",
+        default=many,
+        metavar="NAME[=VALUE]",
+        help="a variable for the command; without a value, yours",
+    )
+    add(
+        "--with",
+        action="append",
+        default=many,
+        dest="with_",
+        metavar="NAME,...",
+        help="Debian packages to take along (fio, e2fsprogs, dmsetup, mdadm, nvme-cli, ...), or nvmetal itself",
+    )
+    add(
+        "--module",
+        action="append",
+        default=many,
+        metavar="NAME,...",
+        help="kernel modules to load (dm-mod, raid1, xfs, nvmet, ...)",
+    )
 
     machine = parser.add_argument_group("machine")
     add = machine.add_argument
-    add("--lane", choices=sorted(LANES), default=DEFAULT_LANE, help="6.12: QEMU 10, iommufd and type1 (default); 6.1: QEMU 7.2, type1 only")
+    add(
+        "--lane",
+        choices=sorted(LANES),
+        default=DEFAULT_LANE,
+        help="6.12: QEMU 10, iommufd and type1 (default); 6.1: QEMU 7.2, type1 only",
+    )
     add("--boot", action="store_true", help="boot instead of restoring a saved guest")
     add("--memory", default="512M", metavar="SIZE", help="of the guest (default 512M)")
     add("--smp", type=int, default=1, metavar="N", help="processors (default 1)")
@@ -162,6 +192,7 @@ def build_parser() -> argparse.ArgumentParser:
     add = run.add_argument
     add("--timeout", type=float, default=120, metavar="SECONDS", help="hard limit from start to end (default 120)")
     add("--retries", type=int, default=2, metavar="N", help="new starts when the guest dies before the command starts")
+    add("--forbid-dma-faults", action="store_true", help="125 when the IOMMU refused an access of a device")
     add("--console", metavar="FILE", help="keep the kernel's console")
     add("--fetch", action="store_true", help="fetch and build all that the other options need, run nothing")
     add("-v", "--verbose", action="store_true", help="show QEMU's command line")

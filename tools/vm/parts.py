@@ -25,12 +25,12 @@ class Parts:
     kernel: Kernel
     modules: Modules
 
-    def emulator(self) -> "list[str]":
+    def emulator(self) -> list[str]:
         """How to run QEMU: its firmware files are where it was unpacked, not where it was made for."""
         share = self.host_tools.path / "usr/share"
         return [*self.host_tools.command(QEMU), "-L", str(share / "qemu"), "-L", str(share / "seabios")]
 
-    def environment(self) -> "dict[str, str]":
+    def environment(self) -> dict[str, str]:
         """What QEMU must find in its environment: the emulation itself is a loadable module of it."""
         return {"QEMU_MODULE_DIR": str(self.host_tools.path / "usr/lib/x86_64-linux-gnu/qemu")}
 
@@ -38,7 +38,7 @@ class Parts:
         """QEMU's program file."""
         return self.host_tools.path / QEMU
 
-    def mke2fs(self) -> "list[str]":
+    def mke2fs(self) -> list[str]:
         """How to make the payload's file system."""
         return self.host_tools.command("sbin/mke2fs")
 

@@ -11,7 +11,7 @@ import os
 import shlex
 import subprocess
 from pathlib import Path
-from typing import Dict, List, Sequence, Tuple
+from collections.abc import Sequence
 
 from messages import Refused
 
@@ -57,9 +57,9 @@ def command_script(command: Sequence[str], environment: Sequence[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def run_settings(driver: str, drives: int, modules: List[str], unsafe_noiommu: bool) -> bytes:
+def run_settings(driver: str, drives: int, modules: list[str], unsafe_noiommu: bool) -> bytes:
     """What init.sh must know about this run."""
-    settings: Dict[str, object] = {
+    settings: dict[str, object] = {
         "DRIVER": driver,
         "DRIVES": drives,
         "RUN_MODULES": " ".join(modules),
@@ -68,7 +68,7 @@ def run_settings(driver: str, drives: int, modules: List[str], unsafe_noiommu: b
     return "".join(f"{name}={shlex.quote(str(value))}\n" for name, value in settings.items()).encode()
 
 
-def split_file_option(option: str) -> Tuple[Path, str]:
+def split_file_option(option: str) -> tuple[Path, str]:
     """`SRC[:DST]`: a file of this machine and its place in the guest (the same place when not given)."""
     source, _, place = option.partition(":")
     return Path(source), place or str(Path(source).absolute())

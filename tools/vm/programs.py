@@ -13,7 +13,7 @@ import re
 import shlex
 import subprocess
 from pathlib import Path
-from typing import Callable, Dict, List
+from typing import Callable
 
 from debian import Root
 from messages import Refused
@@ -37,7 +37,7 @@ def add_from_host(program: Path, place: str, add: Add) -> None:
             add(str(library), library.read_bytes(), 0o755)
 
 
-def host_libraries(program: Path) -> List[Path]:
+def host_libraries(program: Path) -> list[Path]:
     """The libraries, and the dynamic loader, of a program of this machine; none when it is static."""
     # ldd exits with 1 for a static program.
     listing = subprocess.run(["ldd", str(program)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -50,7 +50,7 @@ def host_libraries(program: Path) -> List[Path]:
 def add_package(root: Root, package: str, add: Add) -> None:
     """The programs and settings of a Debian package, from the folder it was unpacked into."""
     home = f"/opt/{package}"
-    libraries: Dict[str, Path] = {}
+    libraries: dict[str, Path] = {}
     for name in root.files_of(package):
         file = root.path / name
         if not file.is_file():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from typing import Any, Dict
+from typing import Any
 
 
 class QmpError(Exception):
@@ -20,7 +20,7 @@ class Qmp:
         self._file = connection.makefile("rwb")
         self._greeted = False
 
-    def execute(self, command: str, arguments: "Dict[str, Any] | None" = None) -> Dict[str, Any]:
+    def execute(self, command: str, arguments: dict[str, Any] | None = None) -> dict[str, Any]:
         """Send a command and return QEMU's whole answer, with `return` or `error` in it."""
         with self._lock:
             try:
@@ -39,11 +39,11 @@ class Qmp:
             raise QmpError(answer["error"].get("desc", str(answer["error"])))
         return answer["return"]
 
-    def human(self, line: str) -> Dict[str, Any]:
+    def human(self, line: str) -> dict[str, Any]:
         """A command of the human monitor. QEMU answers with text, whether it worked or not."""
         return self.execute("human-monitor-command", {"command-line": line})
 
-    def _exchange(self, command: str, arguments: Dict[str, Any]) -> Dict[str, Any]:
+    def _exchange(self, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
         self._file.write(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
         self._file.flush()
         while True:
@@ -51,8 +51,9 @@ class Qmp:
             if "return" in answer or "error" in answer:
                 return answer
 
-    def _receive(self) -> Dict[str, Any]:
+    def _receive(self) -> dict[str, Any]:
         line = self._file.readline()
         if not line:
             raise OSError("end of the connection")
-        return json.loads(line)
+        answer: dict[str, Any] = json.loads(line)
+        return answer

@@ -20,7 +20,6 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import List
 
 from cache import Cache
 from debian import Archive, Root, host_compiler, run
@@ -66,9 +65,7 @@ def modules(cache: Cache, archive: Archive, lane: Lane, kernel: Kernel, host_too
     return cache.entry(f"vfio-{kernel.release}", build)
 
 
-def unpack(
-    scratch: Path, archive: Archive, lane: Lane, kernel: Kernel, host_tools: Root
-) -> "tuple[Path, Path]":
+def unpack(scratch: Path, archive: Archive, lane: Lane, kernel: Kernel, host_tools: Root) -> tuple[Path, Path]:
     """The kernel's headers, and the source folders to compile."""
     version = archive.field(f"linux-headers-{kernel.release}", lane.suite, "Version")
     series = re.sub(r"-cloud-amd64$", "", kernel.release)
@@ -115,7 +112,7 @@ def lay_out(drivers: Path) -> None:
 
 def compile_modules(headers: Path, drivers: Path, compiler: str) -> None:
     """Build, and drop the debugging information."""
-    command: List[str] = ["make", "-s", "-C", str(headers), f"M={drivers}", f"CC={compiler}"]
+    command: list[str] = ["make", "-s", "-C", str(headers), f"M={drivers}", f"CC={compiler}"]
     command += [f"-j{os.cpu_count() or 1}", "modules"]
     made = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     found = [str(f) for f in drivers.rglob("*.ko")]

@@ -13,7 +13,8 @@ import hashlib
 import os
 import time
 from pathlib import Path
-from typing import Callable, Iterator
+from typing import Callable
+from collections.abc import Iterator
 
 from cache import Cache
 from guest import Guest

@@ -4,6 +4,7 @@
 The name keeps it out of `unittest discover`, which must work without QEMU and in a second.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -138,7 +139,7 @@ class ControlLine(Guest):
             until vmctl hmp device_add nvme,id=again,bus=rp0,serial=AGAIN,drive=drive0 | grep -qx '{"return": ""}'; do
                 usleep 10000
             done
-            while [ ! -e /sys/class/nvme/nvme0/serial ]; do usleep 10000; done
+            until grep -qsx live /sys/class/nvme/nvme0/state; do usleep 10000; done
             cat /sys/class/nvme/nvme0/serial"""
         self.ok(shell(text, "--no-bind"), "gone", "AGAIN *")
 
@@ -178,7 +179,9 @@ class Drivers(Guest):
         self.ok(shell(text, "--driver", "none"), r"\(null\)")
 
     def test_there_can_be_no_drive(self):
-        self.ok(shell('echo "${VM_BDF-none}"; ! grep -l 0x010802 /sys/bus/pci/devices/*/class', "--nvme", "none"), "none")
+        self.ok(
+            shell('echo "${VM_BDF-none}"; ! grep -l 0x010802 /sys/bus/pci/devices/*/class', "--nvme", "none"), "none"
+        )
 
     def test_the_older_lane_has_type1_only(self):
         text = """
@@ -195,7 +198,29 @@ class Drivers(Guest):
         self.ok(shell("ls /dev/vfio; ls /sys/class/iommu", "--iommu", "none", "--bind"), "noiommu-0")
 
     def test_a_virtio_iommu_can_take_the_place_of_intel_s(self):
-        self.ok(shell("ls /sys/bus/virtio/drivers/virtio_iommu; echo group $VM_GROUP", "--iommu", "virtio"), "virtio.*", "group .+")
+        self.ok(
+            shell("ls /sys/bus/virtio/drivers/virtio_iommu; echo group $VM_GROUP", "--iommu", "virtio"),
+            "virtio.*",
+            "group .+",
+        )
+
+    def test_an_access_that_the_iommu_refuses_is_seen(self):
+        # Enable the controller with queues at addresses that nobody mapped, and ring the admin doorbell.
+        text = """
+            device=/sys/bus/pci/devices/$VM_BDF
+            read -r bar _ <$device/resource
+            printf '\006' | dd of=$device/config bs=1 seek=4 conv=notrunc 2>/dev/null
+            put() { devmem $((bar + $1)) 32 $2; }
+            put 0x24 0x001f001f; put 0x28 0x100000; put 0x2c 0; put 0x30 0x200000; put 0x34 0
+            put 0x14 0x00460001
+            until [ $(($(devmem $((bar + 0x1c)) 32) & 1)) = 1 ]; do usleep 10000; done
+            put 0x1000 1
+            until [ $(($(devmem $((bar + 0x1c)) 32) & 2)) = 2 ]; do usleep 10000; done
+            echo fatal"""
+        done = shell(text, "--driver", "none")
+        self.ok(done, "fatal")
+        self.assertIn("the IOMMU refused accesses", done.stderr)
+        self.assertEqual(shell(text, "--driver", "none", "--forbid-dma-faults").returncode, 125)
 
     def test_the_kernel_s_own_drivers_can_bypass_the_iommu(self):
         self.ok(shell("cat /sys/kernel/iommu_groups/$VM_GROUP/type", "--iommu-pt", "--no-bind"), "identity")
@@ -279,10 +304,8 @@ class Instructions(Guest):
 def commands():
     """The command lines of all running processes."""
     for file in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
+        with contextlib.suppress(OSError):
             yield file.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            pass
 
 
 def main():

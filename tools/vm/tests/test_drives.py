@@ -88,7 +88,9 @@ class DrivesTest(unittest.TestCase):
                 lines(bad)
 
     def test_sizes(self):
-        self.assertEqual([drives.size_of(t) for t in ("7", "2K", "2M", "2G", "2T")], [7, 2048, 2 << 20, 2 << 30, 2 << 40])
+        self.assertEqual(
+            [drives.size_of(t) for t in ("7", "2K", "2M", "2G", "2T")], [7, 2048, 2 << 20, 2 << 30, 2 << 40]
+        )
 
 
 if __name__ == "__main__":

@@ -101,9 +101,7 @@ class ProgramsTest(unittest.TestCase):
         shown = subprocess.run(
             ["sh", "-c", replaced, "sh", "a b", "$x"], stdout=subprocess.PIPE, text=True, check=True
         ).stdout.splitlines()
-        self.assertEqual(
-            shown, ["--argv0", "mkfs.x", "--library-path", "/opt/p/lib", "/opt/p/bin/mke2fs", "a b", "$x"]
-        )
+        self.assertEqual(shown, ["--argv0", "mkfs.x", "--library-path", "/opt/p/lib", "/opt/p/bin/mke2fs", "a b", "$x"])
 
     def test_a_package_gets_its_programs_settings_and_libraries(self):
         with tempfile.TemporaryDirectory() as name:

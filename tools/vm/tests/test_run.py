@@ -44,11 +44,11 @@ class FakeGuest:
 
 
 class ExitCodeTest(unittest.TestCase):
-    def code(self, *starts, seconds=60.0, retries=2):
+    def code(self, *starts, seconds=60.0, retries=2, extra=()):
         """The exit code when the guest starts as STARTS say; each is its lines and QEMU's status."""
         remaining = list(starts)
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as self.words:
-            given = options.parse(["--retries", str(retries), "--", "x"])
+            given = options.parse(["--retries", str(retries), *extra, "--", "x"])
             run = bench.Run(given, None, drives.Drives([], []), Path(folder), None, time.monotonic() + seconds)
             run.start = lambda extra: FakeGuest(*remaining.pop(0))
             code = run.result()
@@ -88,6 +88,12 @@ class ExitCodeTest(unittest.TestCase):
 
     def test_a_command_that_ended_in_time_keeps_its_code(self):
         self.assertEqual(self.code((["ready", "up 1 s", "exit 5"],), seconds=-1), 5)
+
+    def test_dma_faults_are_told_and_can_be_forbidden(self):
+        lines = ["ready", "up 1 s", "dma-faults 3", "exit 0"]
+        self.assertEqual(self.code((lines,)), 0)
+        self.assertIn("refused accesses of a device, at least 3", self.words.getvalue())
+        self.assertEqual(self.code((lines,), extra=["--forbid-dma-faults"]), 125)
 
 
 class ReportTest(unittest.TestCase):
