@@ -255,6 +255,54 @@ class Drives(Guest):
             self.assertEqual(found, hashlib.sha256(written).hexdigest())
 
 
+class Faults(Guest):
+    """The recipes of the README."""
+
+    def test_a_media_error(self):
+        backend = "driver=blkdebug,image.driver=null-co,image.size=1G,image.read-zeroes=on"
+        error = "inject-error.0.event=none,inject-error.0.iotype=read,inject-error.0.sector=4096,inject-error.0.errno=5"
+        text = """
+            dd if=/dev/nvme0n1 of=/dev/null bs=512 skip=4095 count=1 iflag=direct
+            ! dd if=/dev/nvme0n1 of=/dev/null bs=512 skip=4096 count=1 iflag=direct
+            dmesg | grep -o 'sct 0x2 / sc 0x81' """
+        qemu = f"--qemu-arg=-drive if=none,id=bad,{backend},{error}"
+        self.ok(shell(text, "--no-bind", "--drive", "id:bad", qemu), "sct 0x2 / sc 0x81")
+
+    def test_a_slow_drive_that_gets_fast(self):
+        group = "-object throttle-group,id=limits,x-bps-total=1048576"
+        backend = "driver=throttle,throttle-group=limits,file.driver=null-co,file.size=1G,file.read-zeroes=on"
+        text = """
+            read_4_mib() { dd if=/dev/nvme0n1 of=/dev/null bs=64k count=64 iflag=direct 2>/dev/null; }
+            now() { cut -d. -f1 /proc/uptime; }
+            before=$(now); read_4_mib; echo slow $(($(now) - before >= 2))
+            vmctl qmp '{"execute":"qom-set","arguments":{"path":"/objects/limits","property":"limits","value":{"bps-total":0}}}'
+            read_4_mib; vmctl qmp '{"execute":"qom-get","arguments":{"path":"/objects/limits","property":"limits"}}' """
+        qemu = f"--qemu-arg={group} -drive if=none,id=slow,{backend}"
+        self.ok(shell(text, "--no-bind", "--drive", "id:slow", qemu), "slow 1", '.*"bps-total": 0,.*')
+
+    def test_a_pcie_error(self):
+        text = """
+            vmctl hmp pcie_aer_inject_error rp0 SDN
+            until dmesg | grep -o 'restart after slot reset'; do usleep 100000; done"""
+        qemu = "--qemu-arg=-global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off"
+        self.ok(shell(text, "--no-bind", qemu), "restart after slot reset")
+
+    def test_a_smart_warning(self):
+        text = """
+            vmctl qmp '{"execute":"qom-set","arguments":{"path":"/machine/peripheral/nvme0","property":"smart_critical_warning","value":4}}'
+            nvme smart-log /dev/nvme0 | grep ^critical_warning"""
+        self.ok(shell(text, "--no-bind", "--with", "nvme-cli"), "critical_warning.*0x4")
+
+    def test_a_weak_slot(self):
+        text = "cd $(readlink -f /sys/bus/pci/devices/$VM_BDF/..); cat max_link_speed max_link_width"
+        self.ok(shell(text, "--port", "x-speed=2_5,x-width=1"), "2.5 GT/s PCIe", "1")
+
+    def test_a_group_that_is_not_viable(self):
+        text = 'cd /sys/bus/pci/devices; for d in $VM_BDFS; do basename "$(readlink -f $d/iommu_group)"; done | uniq -d'
+        drives = ["--drive", "1G,multifunction=on,addr=0.0", "--drive", "1G,bus=rp0,addr=0.1"]
+        self.ok(shell(text, "--boot", *drives), "[0-9]+")
+
+
 class Tools(Guest):
     def test_file_systems_and_device_mapper(self):
         text = """
