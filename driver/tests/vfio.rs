@@ -17,6 +17,7 @@ use nvmetal_driver::dma::{BufferPool, DmaMemory, PageKind};
 use nvmetal_driver::pci::PciAddress;
 use nvmetal_driver::transport::vfio::VfioTransport;
 use nvmetal_driver::transport::{Transport, TransportError, Waiting};
+use nvmetal_driver::vfio::interrupt::InterruptKind;
 use nvmetal_driver::vfio::{IommuChoice, IommuKind, VfioDevice, VfioError, VfioOptions};
 use nvmetal_driver::{Admin, Controller, ControllerOptions};
 
@@ -219,6 +220,72 @@ fn an_idle_wait_for_an_interrupt_ends_at_its_deadline() {
 
 #[test]
 #[ignore = "needs a function bound to vfio-pci"]
+fn d27_an_ordinary_user_opens_the_drive_once_the_node_is_his() {
+    use rustix::thread::{Gid, Uid, set_thread_res_gid, set_thread_res_uid};
+    const USER: u32 = 1000;
+    let become_user = |user: u32| {
+        // Of this thread alone, and with the way back kept open.
+        let (root, user, group) = (Uid::ROOT, Uid::from_raw(user), Gid::from_raw(user));
+        if user.is_root() {
+            set_thread_res_uid(root, root, root).expect("root again");
+            set_thread_res_gid(group, group, Gid::ROOT).expect("root's group again");
+        } else {
+            set_thread_res_gid(group, group, Gid::ROOT).expect("another group");
+            set_thread_res_uid(user, user, root).expect("another user");
+        }
+    };
+    for choice in choices() {
+        let node = match choice {
+            IommuChoice::Type1 => format!("/dev/vfio/{}", std::env::var("VM_GROUP").expect("VM_GROUP")),
+            _ => format!("/dev/vfio/devices/{}", std::env::var("VM_CDEV").expect("VM_CDEV")),
+        };
+        let give_to = |user: u32| {
+            for path in [node.as_str(), "/dev/iommu"].iter().filter(|path| fs::exists(path).expect("/dev can be read"))
+            {
+                std::os::unix::fs::chown(path, Some(user), None).expect("root may");
+            }
+        };
+        let attempt = || {
+            become_user(USER);
+            let opened = VfioTransport::open(address(), &options(choice)).map(|transport| {
+                let transport: Arc<dyn Transport> = Arc::new(transport);
+                let controller = Controller::open(Arc::clone(&transport), ControllerOptions::default());
+                controller.and_then(|controller| controller.shutdown().map(|_| ()))
+            });
+            become_user(0);
+            opened
+        };
+        let refused = attempt().expect_err("the node is root's");
+        println!("{refused}");
+        assert!(matches!(&refused, VfioError::Permission { .. }), "{refused}");
+        give_to(USER);
+        let opened = attempt();
+        give_to(0);
+        opened.expect("the node is all that is needed").expect("and it works");
+    }
+}
+
+#[test]
+#[ignore = "needs a function bound to vfio-pci"]
+fn the_interrupt_line_serves_where_message_signalled_ones_are_not_wanted() {
+    for choice in choices() {
+        let options = VfioOptions { interrupts: Some(InterruptKind::Intx), ..options(choice) };
+        let transport: Arc<dyn Transport> = Arc::new(VfioTransport::open(address(), &options).expect("it opens"));
+        println!("{}: {:?}", transport.info().detail, transport.info().vectors);
+        let options = ControllerOptions { interrupts: true, ..ControllerOptions::default() };
+        let controller = Controller::open(Arc::clone(&transport), options).expect("the controller comes up");
+        assert_eq!(controller.interrupts().len(), 1);
+        for _ in 0..20 {
+            let before_ns = transport.clock().now_ns();
+            controller.smart().expect("SMART");
+            assert!(transport.clock().now_ns() - before_ns < SECOND_NS, "the interrupt came, not the deadline");
+        }
+        controller.shutdown().expect("an orderly end");
+    }
+}
+
+#[test]
+#[ignore = "needs a function bound to vfio-pci"]
 fn bus_mastering_is_off_until_asked_for_and_after_the_end() {
     for choice in choices() {
         let transport = open(choice);
@@ -294,6 +361,7 @@ fn d03_a_group_that_another_holds_is_said_to_be_open() {
     let error = VfioDevice::open(address(), &options(IommuChoice::Type1)).expect_err("held");
     println!("{error}");
     assert!(matches!(&error, VfioError::Busy { node: busy, .. } if busy.to_string_lossy() == node), "{error}");
+    assert!(error.to_string().contains(&format!("PID {}", std::process::id())), "{error}");
     drop(held);
     open(IommuChoice::Type1);
 }

@@ -79,7 +79,7 @@ impl Prp {
             0 | 1 => 0,
             2 => self.second_page,
             needed => {
-                let own = self::pages(self.prp1, self.bytes, self.page);
+                let own = pages(self.prp1, self.bytes, self.page);
                 if !serves(own - 1, needed - 1, self.page, self.first_word) {
                     return None;
                 }

@@ -16,7 +16,7 @@ use super::space::AddressSpace;
 use super::window::Window;
 use super::{IommuChoice, VfioError, fd, ioctl};
 use crate::pci::config::{ConfigSpace, Presence};
-use crate::pci::{PciAddress, Sysfs};
+use crate::pci::{PciAddress, Sysfs, binding};
 
 /// The command register of configuration space.
 const COMMAND: u16 = 4;
@@ -32,6 +32,8 @@ const CONFIGURATION_BYTES: usize = 4096;
 pub struct VfioOptions {
     /// Which kernel interface.
     pub iommu: IommuChoice,
+    /// Which kind of interrupt; the best that the device has where this says nothing.
+    pub interrupts: Option<InterruptKind>,
     /// Whether 64-bit registers are accessed in halves, lower half first, for controllers that need that.
     pub split_registers: bool,
     /// Where `/sys` and `/dev` are.
@@ -40,7 +42,7 @@ pub struct VfioOptions {
 
 impl Default for VfioOptions {
     fn default() -> Self {
-        Self { iommu: IommuChoice::Auto, split_registers: false, sysfs: Sysfs::host() }
+        Self { iommu: IommuChoice::Auto, interrupts: None, split_registers: false, sysfs: Sysfs::host() }
     }
 }
 
@@ -66,7 +68,8 @@ impl VfioDevice {
     /// Its registers can be reached afterwards; it cannot start transfers until [`VfioDevice::set_bus_master`].
     pub fn open(address: PciAddress, options: &VfioOptions) -> Result<Self, VfioError> {
         let nodes = Nodes::find(&options.sysfs, address)?;
-        let (space, device) = AddressSpace::open_device(address, &nodes, options.iommu)?;
+        let (space, device) = AddressSpace::open_device(address, &nodes, options.iommu)
+            .map_err(|error| name_holders(error, &options.sysfs))?;
         let step = |step| move |errno| VfioError::step(address, step, errno);
         let info = ioctl::device_info(fd(&device)).map_err(step("VFIO_DEVICE_GET_INFO"))?;
         if info.flags & VFIO_DEVICE_FLAGS_PCI == 0 {
@@ -94,7 +97,7 @@ impl VfioDevice {
             address,
             windows: map_windows(address, &device, &registers),
             notices: Notices::enable(fd(&device)).map_err(|error| step("eventfd")(errno(&error)))?,
-            interrupts: interrupt::available(fd(&device)),
+            interrupts: interrupt::available(fd(&device), options.interrupts),
             resets: info.flags & VFIO_DEVICE_FLAGS_RESET != 0,
             device,
             space,
@@ -242,6 +245,17 @@ impl Drop for VfioDevice {
         if let Err(errno) = self.set_bus_master(false) {
             log::debug!("{}: bus mastering could not be switched off: {errno}", self.address);
         }
+    }
+}
+
+/// Says who has it, where that is visible.
+fn name_holders(error: VfioError, sysfs: &Sysfs) -> VfioError {
+    match error {
+        VfioError::Busy { address, node, holders } if holders.is_empty() => {
+            let holders = binding::holders(sysfs, address).iter().map(|held| held.process.to_string()).collect();
+            VfioError::Busy { address, node, holders }
+        }
+        other => other,
     }
 }
 

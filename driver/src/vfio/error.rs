@@ -180,7 +180,7 @@ fn explanation(errno: Errno, step: &str) -> &'static str {
         (Errno::INVAL, "VFIO_DEVICE_ATTACH_IOMMUFD_PT") => {
             " (another device of the IOMMU group is attached to another address space)"
         }
-        (Errno::PERM, "VFIO_SET_IOMMU" | "VFIO_DEVICE_ATTACH_IOMMUFD_PT") => {
+        (Errno::PERM, "VFIO_SET_IOMMU" | "VFIO_DEVICE_BIND_IOMMUFD" | "VFIO_DEVICE_ATTACH_IOMMUFD_PT") => {
             " (this IOMMU cannot remap interrupts, so a device could forge them; the kernel takes it only with \
              allow_unsafe_interrupts=1 of vfio_iommu_type1 or iommufd)"
         }

@@ -51,9 +51,10 @@ impl InterruptKind {
     }
 }
 
-/// The best kind that the device has, and how many vectors of it; `None` for a device without interrupts.
-pub(super) fn available(device: BorrowedFd<'_>) -> Option<(InterruptKind, u16)> {
-    [InterruptKind::MsiX, InterruptKind::Msi, InterruptKind::Intx].into_iter().find_map(|kind| {
+/// The best kind that the device has, or the one that is wanted, and how many vectors of it; `None` for a device without.
+pub(super) fn available(device: BorrowedFd<'_>, wanted: Option<InterruptKind>) -> Option<(InterruptKind, u16)> {
+    let kinds = [InterruptKind::MsiX, InterruptKind::Msi, InterruptKind::Intx];
+    kinds.into_iter().filter(|kind| wanted.is_none_or(|wanted| wanted == *kind)).find_map(|kind| {
         let info = ioctl::irq_info(device, kind.index()).ok()?;
         let usable = info.count > 0 && info.flags & VFIO_IRQ_INFO_EVENTFD != 0;
         usable.then(|| (kind, u16::try_from(info.count).unwrap_or(u16::MAX)))

@@ -36,7 +36,7 @@ impl Iommufd {
 
     /// Whether this kernel has both files and this user may open them, without keeping them open.
     pub(super) fn usable(address: PciAddress, nodes: &Nodes) -> Result<(), VfioError> {
-        use rustix::fs::{Access, access};
+        use rustix::fs::{Access, AtFlags, CWD, accessat};
         for node in [Some(&nodes.iommufd_node), nodes.device_node.as_ref()] {
             let Some(node) = node else {
                 return Err(VfioError::NoIommufd {
@@ -44,7 +44,9 @@ impl Iommufd {
                     reason: "this kernel has no device files for VFIO".to_owned(),
                 });
             };
-            access(node.as_path(), Access::READ_OK | Access::WRITE_OK).map_err(|errno| match errno {
+            let wanted = Access::READ_OK | Access::WRITE_OK;
+            // EACCESS: the effective user decides, as it does for an open.
+            accessat(CWD, node.as_path(), wanted, AtFlags::EACCESS).map_err(|errno| match errno {
                 Errno::ACCESS | Errno::PERM => {
                     VfioError::Permission { address, node: node.clone(), right: "reading and writing" }
                 }

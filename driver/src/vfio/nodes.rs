@@ -10,7 +10,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::VfioError;
-use crate::pci::{PciAddress, Sysfs};
+use crate::pci::enumerate::IommuGroup;
+use crate::pci::{PciAddress, Sysfs, iommu};
 
 /// A function's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,24 +39,23 @@ impl Nodes {
         if driver.as_deref() != Some("vfio-pci") {
             return Err(VfioError::NotBound { address, driver });
         }
-        let groups = sysfs.sys("kernel/iommu_groups");
-        let Some(group) = sysfs.link_name(function.join("iommu_group")) else {
-            let others = !sysfs.names_or_none(&groups).is_empty();
-            return Err(if others { VfioError::NoGroup { address } } else { VfioError::IommuOff { address } });
+        let Some(group) = IommuGroup::of(sysfs, address) else {
+            return Err(match iommu::State::read(sysfs) {
+                iommu::State::Off => VfioError::IommuOff { address },
+                iommu::State::On { .. } => VfioError::NoGroup { address },
+            });
         };
-        let group_name = sysfs.attribute(groups.join(&group).join("name"));
+        // Only its name counts: kernels without device files have it, too.
         let device = sysfs.names_or_none(function.join("vfio-dev")).into_iter().next();
-        let without_iommu = group_name.as_deref() == Some("vfio-noiommu")
-            || device.as_deref().is_some_and(|name| name.starts_with("noiommu-"));
-        if without_iommu {
+        if group.no_iommu || device.as_deref().is_some_and(|name| name.starts_with("noiommu-")) {
             return Err(VfioError::NoIommuMode { address });
         }
         Ok(Self {
-            group_node: sysfs.dev("vfio").join(&group),
+            group_node: sysfs.dev("vfio").join(group.node_name()),
             device_node: device.map(|name| sysfs.dev("vfio/devices").join(name)),
             container_node: sysfs.dev("vfio/vfio"),
             iommufd_node: sysfs.dev("iommu"),
-            group,
+            group: group.number.to_string(),
         })
     }
 }
