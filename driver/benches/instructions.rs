@@ -100,7 +100,7 @@ impl DoorbellTarget for Device {
                     self.post(rings, cid, 1, head);
                 }
                 Some(Lie::WrongQueue) => self.post(rings, cid, 2, head),
-                Some(Lie::WrongHead) => self.post(rings, cid, 1, (head + 7) % rings.entries),
+                Some(Lie::WrongHead) => self.post(rings, cid, 1, (head + rings.entries - 1) % rings.entries),
             }
         }
     }
@@ -137,7 +137,8 @@ impl Transport for Scripted {
             let mapped = self.mapped.lock().unwrap_or_else(PoisonError::into_inner);
             let rings = &mut *self.target.rings.lock().unwrap_or_else(PoisonError::into_inner);
             if let [.., submission_iova, completion_iova] = mapped[..] {
-                *rings = Rings { submission_iova, completion_iova, entries: rings.entries, phase: true, ..Rings::default() };
+                *rings =
+                    Rings { submission_iova, completion_iova, entries: rings.entries, phase: true, ..Rings::default() };
             }
             self.target.on.store(true, Ordering::Relaxed);
         }
@@ -176,7 +177,7 @@ struct Bench {
 
 impl Bench {
     fn new(depth: u32) -> Result<Self, DriverError> {
-        let inner = EmulatedTransport::open("null,mdts=8").map_err(|error| DriverError::Request(error.to_string()))?;
+        let inner = EmulatedTransport::open("ideal,mdts=8").map_err(|error| DriverError::Request(error.to_string()))?;
         let rings = Mutex::new(Rings { entries: depth + 1, ..Rings::default() });
         let target = Arc::new(Device { inner: Arc::clone(&inner), rings, on: AtomicBool::new(false) });
         let mut info = inner.info().clone();
