@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nvmetal_driver::clock::Clock;
-use nvmetal_driver::controller::{Controller, ControllerOptions};
+use nvmetal_driver::controller::{Admin, Controller, ControllerOptions};
 use nvmetal_driver::dma::{Buffer, BufferPool};
 use nvmetal_driver::error::DriverError;
 use nvmetal_driver::io_queue::{AnyIoQueue, Io, IoQueue, QueueOptions, RejectedReason};
@@ -86,21 +86,25 @@ impl DoorbellTarget for Device {
             return;
         }
         let rings = &mut *self.rings.lock().unwrap_or_else(PoisonError::into_inner);
+        // As controllers do, it fetches what there is and completes after that: the head told is the tail.
         while rings.tail != value {
             let at = rings.submission_iova + u64::from(rings.tail) * 64;
             let cid = self.inner.memory().enter().read_u32(at).expect("the submission queue is mapped") >> 16;
             rings.tail = if rings.tail + 1 == rings.entries { 0 } else { rings.tail + 1 };
-            let (cid, head) = (cid as u16, rings.tail);
+            let cid = cid as u16;
             match rings.lie.take() {
-                None => self.post(rings, cid, 1, head),
-                Some(Lie::WrongCommand) => self.post(rings, cid ^ 1, 1, head),
-                Some(Lie::StaleGeneration) => self.post(rings, cid.wrapping_sub(0x100), 1, head),
+                None => self.post(rings, cid, 1, value),
+                Some(Lie::WrongCommand) => self.post(rings, cid ^ 1, 1, value),
+                Some(Lie::StaleGeneration) => self.post(rings, cid.wrapping_sub(0x100), 1, value),
                 Some(Lie::Twice) => {
-                    self.post(rings, cid, 1, head);
-                    self.post(rings, cid, 1, head);
+                    self.post(rings, cid, 1, value);
+                    self.post(rings, cid, 1, value);
                 }
-                Some(Lie::WrongQueue) => self.post(rings, cid, 2, head),
-                Some(Lie::WrongHead) => self.post(rings, cid, 1, (head + rings.entries - 1) % rings.entries),
+                Some(Lie::WrongQueue) => self.post(rings, cid, 2, value),
+                Some(Lie::WrongHead) => {
+                    let before = (rings.tail + rings.entries - 1) % rings.entries;
+                    self.post(rings, cid, 1, before);
+                }
             }
         }
     }
@@ -224,6 +228,8 @@ impl Bench {
 
     /// The same doorbells without a driver.
     fn device(&self, ios: u64) -> Result<(), DriverError> {
+        // Only so that as many ranges are mapped: the device looks addresses up.
+        let _buffers = self.buffers(4096, 0)?;
         let queue = self.queue()?;
         let (target, mut tail) = (Arc::clone(&self.device) as Arc<dyn DoorbellTarget>, 0);
         for _ in 0..ios / u64::from(self.depth) {

@@ -54,7 +54,7 @@ impl Default for QueueOptions {
 
 /// What travels with a command: its buffer, and what else its user wants to know when it comes back.
 ///
-/// Up to 40 bytes fit into a slot's cache line.
+/// Up to two words fit into a slot of half a cache line.
 pub trait Payload: Send {
     /// The buffer that the device may touch.
     fn buffer(&self) -> &Buffer;
@@ -153,8 +153,9 @@ pub enum AnyIoQueue<P: Payload = Buffer> {
 
 /// A queue pair for one namespace, owned by one thread.
 pub struct IoQueue<D: Doorbell, P: Payload = Buffer> {
-    /// `None` only while the queue is being dropped.
-    pair: Option<Pair<D, P>>,
+    pair: Pair<D, P>,
+    /// Whether it was deleted, or given up.
+    ended: bool,
     namespace: Namespace,
     clock: Clock,
     timeout_ns: u64,
@@ -167,10 +168,9 @@ pub struct IoQueue<D: Doorbell, P: Payload = Buffer> {
 
 impl<D: Doorbell, P: Payload> fmt::Debug for IoQueue<D, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let pair = self.pair.as_ref();
         f.debug_struct("IoQueue")
-            .field("id", &pair.map(Pair::queue_id))
-            .field("in_flight", &pair.map(Pair::in_flight))
+            .field("id", &self.pair.queue_id())
+            .field("in_flight", &self.pair.in_flight())
             .finish_non_exhaustive()
     }
 }
@@ -298,7 +298,8 @@ impl Making<'_> {
         };
         let pair = QueuePair::new(parts).ok_or_else(impossible)?;
         Ok(IoQueue {
-            pair: Some(pair),
+            pair,
+            ended: false,
             namespace: self.namespace,
             clock: self.controller.clock().clone(),
             timeout_ns: self.options.timeout_ns,
@@ -313,7 +314,7 @@ impl Making<'_> {
 impl<D: Doorbell, P: Payload> IoQueue<D, P> {
     /// The queue's id.
     pub fn id(&self) -> u16 {
-        self.pair.as_ref().map_or(0, Pair::queue_id)
+        self.pair.queue_id()
     }
 
     /// The namespace that its commands are for.
@@ -334,13 +335,13 @@ impl<D: Doorbell, P: Payload> IoQueue<D, P> {
 
     /// The most commands in flight.
     pub fn depth(&self) -> u32 {
-        self.pair.as_ref().map_or(0, |pair| pair.capacity() as u32)
+        self.pair.capacity() as u32
     }
 
     /// Commands in flight.
     #[inline(always)]
     pub fn in_flight(&self) -> u32 {
-        self.pair.as_ref().map_or(0, Pair::in_flight)
+        self.pair.in_flight()
     }
 
     /// Takes a read or write; its data is the beginning of the payload's buffer. `stamp_ns` is when it counts as begun.
@@ -349,7 +350,6 @@ impl<D: Doorbell, P: Payload> IoQueue<D, P> {
     #[inline(always)]
     pub fn submit(&mut self, io: Io, payload: P, stamp_ns: u64) -> Result<u16, Rejected<P>> {
         let reject = |reason, payload| Err(Rejected { reason, payload });
-        let Some(pair) = &mut self.pair else { return reject(RejectedReason::Stopped, payload) };
         let zero_based = io.blocks.wrapping_sub(1);
         if zero_based > 0xffff {
             return reject(RejectedReason::Length, payload);
@@ -368,7 +368,7 @@ impl<D: Doorbell, P: Payload> IoQueue<D, P> {
             start_lba: io.lba,
             dword12: zero_based | io.flags,
         };
-        pair.submit_io(&words, payload, stamp_ns).map_err(|refused| Rejected {
+        self.pair.submit_io(&words, payload, stamp_ns).map_err(|refused| Rejected {
             reason: match refused.reason {
                 RefusedReason::Full => RejectedReason::Full,
                 RefusedReason::Stopped => RejectedReason::Stopped,
@@ -380,9 +380,7 @@ impl<D: Doorbell, P: Payload> IoQueue<D, P> {
     /// Tells the controller of all commands since the last time.
     #[inline(always)]
     pub fn ring(&mut self) {
-        if let Some(pair) = &mut self.pair {
-            pair.ring();
-        }
+        self.pair.ring();
     }
 
     /// Takes up to `limit` completions and hands each to `each`; gives their number.
@@ -391,8 +389,7 @@ impl<D: Doorbell, P: Payload> IoQueue<D, P> {
     /// [`DriverError::Fault`]: the device answered what it cannot have; the queue is stopped.
     #[inline(always)]
     pub fn poll(&mut self, limit: u32, each: impl FnMut(Done<P>)) -> Result<u32, DriverError> {
-        let Some(pair) = &mut self.pair else { return Ok(0) };
-        match pair.poll(limit, each) {
+        match self.pair.poll(limit, each) {
             Ok(count) => Ok(count),
             Err(source) => Err(self.broken(source)),
         }
@@ -420,7 +417,7 @@ impl<D: Doorbell, P: Payload> IoQueue<D, P> {
 
     #[cold]
     fn look_for_overdue(&mut self, now_ns: u64) -> Option<Overdue> {
-        let oldest = self.pair.as_ref()?.slots().oldest();
+        let oldest = self.pair.slots().oldest();
         let (cid, since_ns) = oldest.unwrap_or((0, now_ns));
         let waited_ns = now_ns.saturating_sub(since_ns);
         // Whatever is submitted from now on is younger than the oldest is now.
@@ -450,9 +447,11 @@ impl<D: Doorbell, P: Payload> IoQueue<D, P> {
     }
 
     fn end(&mut self) -> Result<Vec<P>, DriverError> {
-        let Some(mut pair) = self.pair.take() else { return Ok(Vec::new()) };
-        let queue_id = pair.queue_id();
-        pair.stop();
+        if core::mem::replace(&mut self.ended, true) {
+            return Ok(Vec::new());
+        }
+        let queue_id = self.pair.queue_id();
+        self.pair.stop();
         let proof = if self.controller.is_down() {
             Ok(DeviceQuiet::ControllerDisabled)
         } else {
@@ -466,7 +465,7 @@ impl<D: Doorbell, P: Payload> IoQueue<D, P> {
         match proof {
             Ok(proof) => {
                 self.controller.give_queue_id_back(queue_id);
-                Ok(core::iter::from_fn(|| pair.reclaim(proof)).map(|(_, payload)| payload).collect())
+                Ok(core::iter::from_fn(|| self.pair.reclaim(proof)).map(|(_, payload)| payload).collect())
             }
             Err(error) => {
                 self.rings.iter().cloned().for_each(RingBuffer::leak);

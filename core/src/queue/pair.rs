@@ -207,9 +207,10 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
     /// Nothing reaches the controller before [`QueuePair::ring`].
     #[inline(always)]
     pub fn submit_io(&mut self, io: &IoWords, buffer: B, stamp: u64) -> Result<u16, Refused<B>> {
-        match self.slots.put(buffer, stamp, self.behind()) {
+        let behind = self.submission.behind();
+        match self.slots.put(buffer, stamp, behind) {
             Ok(cid) => {
-                self.submission.put_io(io, cid);
+                self.submission.put_io(io, cid, behind);
                 Ok(cid)
             }
             Err(buffer) => Err(self.refuse(buffer)),
@@ -221,20 +222,14 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
     /// Nothing reaches the controller before [`QueuePair::ring`].
     #[inline]
     pub fn submit(&mut self, words: &[u64; 8], buffer: B, stamp: u64) -> Result<u16, Refused<B>> {
-        match self.slots.put(buffer, stamp, self.behind()) {
+        let behind = self.submission.behind();
+        match self.slots.put(buffer, stamp, behind) {
             Ok(cid) => {
-                self.submission.put(words, cid);
+                self.submission.put(words, cid, behind);
                 Ok(cid)
             }
             Err(buffer) => Err(self.refuse(buffer)),
         }
-    }
-
-    /// The index behind the entry that is written next.
-    #[inline(always)]
-    fn behind(&self) -> u32 {
-        let next = self.submission.tail() + 1;
-        if next == self.submission.count() { 0 } else { next }
     }
 
     #[cold]
@@ -260,21 +255,27 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
     pub fn poll(&mut self, limit: u32, mut each: impl FnMut(Done<B>)) -> Result<u32, DeviceFault> {
         let mut count = 0;
         let mut outcome = Ok(());
-        while count < limit && !self.stopped {
-            let Some(raw) = self.completion.take() else { break };
+        let mut cursor = self.completion.cursor();
+        let limit = if self.stopped { 0 } else { limit };
+        while count < limit {
+            let Some(raw) = self.completion.take(&mut cursor) else { break };
+            count += 1;
             match self.accept(raw) {
                 Ok(done) => each(done),
                 Err(kind) => {
-                    outcome = Err(self.fault(kind, raw));
+                    outcome = Err((kind, raw));
                     break;
                 }
             }
-            count += 1;
         }
         if count != 0 {
+            self.completion.set_cursor(cursor);
             self.head_doorbell.ring(self.completion.head());
         }
-        outcome.map(|()| count)
+        match outcome {
+            Ok(()) => Ok(count),
+            Err((kind, raw)) => Err(self.fault(kind, raw)),
+        }
     }
 
     /// The checks of one completion; the buffer comes out only if all of them hold.
@@ -283,9 +284,11 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
         if raw.sq_id() != self.queue_id {
             return Err(DeviceFaultKind::WrongQueue);
         }
-        // The controller fetched at least up to behind the command's own entry, and at most up to the tail it was told.
+        // The controller fetched at least up to behind the command's own entry, and at most up to the tail it was told;
+        // mostly it is exactly there.
         let (head, tail, count) = (raw.sq_head(), self.rung, self.submission.count());
-        let plausible = |behind| head < count && ahead(behind, head, count) <= ahead(behind, tail, count);
+        let plausible =
+            |behind| head == tail || head < count && ahead(behind, head, count) <= ahead(behind, tail, count);
         let taken = self.slots.take(raw.cid(), plausible).map_err(|unfit| match unfit {
             Unfit::NoSlot => DeviceFaultKind::UnknownCommand,
             Unfit::Free => DeviceFaultKind::NotInFlight,

@@ -255,21 +255,29 @@ impl<M> SubmissionRing<M> {
 
     #[inline(always)]
     fn slot(&self) -> &SubmissionSlot {
-        // SAFETY: `new` checked that `count` entries fit, and `tail < count` always holds (`advance`). The entry is made
+        // SAFETY: `new` checked that `count` entries fit, and `tail < count` always holds (`behind`). The entry is made
         // of atomics, so that the device's reading it at the same time is no data race.
         unsafe { self.entries.add(self.tail as usize).as_ref() }
     }
 
+    /// The index behind the tail: what the tail will be after the next entry.
     #[inline(always)]
-    fn advance(&mut self) {
+    pub(super) fn behind(&self) -> u32 {
         let next = self.tail + 1;
-        self.tail = if next == self.count { 0 } else { next };
+        if next == self.count { 0 } else { next }
     }
 
-    /// Writes a whole entry at the tail, with `cid` as its command id. Does not ring, and does not check for room: the
-    /// slot table does.
+    /// Moves the tail to `behind`, which came from [`SubmissionRing::behind`] since the last entry.
+    #[inline(always)]
+    fn advance(&mut self, behind: u32) {
+        debug_assert_eq!(behind, self.behind());
+        self.tail = behind;
+    }
+
+    /// Writes a whole entry at the tail, with `cid` as its command id, and moves the tail to `behind`
+    /// ([`SubmissionRing::behind`]). Does not ring, and does not check for room: the slot table does.
     #[inline]
-    pub(super) fn put(&mut self, words: &[u64; 8], cid: u16) {
+    pub(super) fn put(&mut self, words: &[u64; 8], cid: u16, behind: u32) {
         let slot = self.slot();
         slot.store::<0>(words[0] & !0xffff_0000 | u64::from(cid) << 16);
         slot.store::<1>(words[1]);
@@ -279,16 +287,16 @@ impl<M> SubmissionRing<M> {
         slot.store::<5>(words[5]);
         slot.store::<6>(words[6]);
         slot.store::<7>(words[7]);
-        self.advance();
+        self.advance(behind);
         self.whole = if words[1] | words[2] | words[7] == 0 { self.whole.saturating_sub(1) } else { self.count };
     }
 
-    /// Writes a read or write at the tail. Does not ring, and does not check for room.
+    /// The same for a read or write.
     #[inline(always)]
-    pub(super) fn put_io(&mut self, io: &IoWords, cid: u16) {
+    pub(super) fn put_io(&mut self, io: &IoWords, cid: u16, behind: u32) {
         let first = u64::from(io.opcode) | u64::from(cid) << 16 | u64::from(io.nsid) << 32;
         if self.whole != 0 {
-            return self.put(&[first, 0, 0, io.prp1, io.prp2, io.start_lba, u64::from(io.dword12), 0], cid);
+            return self.put(&[first, 0, 0, io.prp1, io.prp2, io.start_lba, u64::from(io.dword12), 0], cid, behind);
         }
         let slot = self.slot();
         slot.store::<0>(first);
@@ -296,7 +304,7 @@ impl<M> SubmissionRing<M> {
         slot.store::<4>(io.prp2);
         slot.store::<5>(io.start_lba);
         slot.store::<6>(u64::from(io.dword12));
-        self.advance();
+        self.advance(behind);
     }
 }
 
@@ -383,26 +391,46 @@ impl<M> CompletionRing<M> {
         self.count
     }
 
-    /// Takes the next completion, if there is one.
+    /// Where the next completion is looked for. A drain keeps it in registers and puts it back at its end.
     #[inline(always)]
-    pub(super) fn take(&mut self) -> Option<RawCompletion> {
-        // SAFETY: `new` checked that `count` entries fit, and `head < count` always holds (below).
-        let slot = unsafe { self.entries.add(self.head as usize).as_ref() };
+    pub(super) fn cursor(&self) -> Cursor {
+        Cursor { head: self.head, phase: self.phase }
+    }
+
+    /// The end of a drain that began with [`CompletionRing::cursor`].
+    #[inline(always)]
+    pub(super) fn set_cursor(&mut self, cursor: Cursor) {
+        debug_assert!(cursor.head < self.count);
+        self.head = cursor.head;
+        self.phase = cursor.phase;
+    }
+
+    /// Takes the next completion at `cursor`, if there is one, and moves the cursor.
+    #[inline(always)]
+    pub(super) fn take(&self, cursor: &mut Cursor) -> Option<RawCompletion> {
+        // SAFETY: `new` checked that `count` entries fit. A cursor begins as `head`, which is below `count`, and wraps at
+        // `count` below.
+        let slot = unsafe { self.entries.add(cursor.head as usize).as_ref() };
         let high = slot.load_high();
-        if (high ^ self.phase) & PHASE != 0 {
+        if (high ^ cursor.phase) & PHASE != 0 {
             return None;
         }
         barrier::phase_then_rest();
         let low = slot.load_low();
-        let next = self.head + 1;
-        if next == self.count {
-            self.head = 0;
-            self.phase ^= PHASE;
-        } else {
-            self.head = next;
+        cursor.head += 1;
+        if cursor.head == self.count {
+            cursor.head = 0;
+            cursor.phase ^= PHASE;
         }
         Some(RawCompletion { low, high })
     }
+}
+
+/// A place in a completion ring: an index below its length, and the phase expected there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cursor {
+    head: u32,
+    phase: u64,
 }
 
 #[cfg(all(test, not(loom)))]

@@ -52,9 +52,9 @@ pub enum Generations {
     Plain,
 }
 
-/// One command's place. Its own cache line: with a buffer handle of up to 40 bytes a completion touches one.
+/// One command's place: half a cache line with a buffer handle of up to two words.
 #[derive(Debug)]
-#[repr(align(64))]
+#[repr(align(32))]
 pub struct Slot<B> {
     /// The id of the command in flight; or, with `FREE` set, the id that the next one will get.
     id: u32,

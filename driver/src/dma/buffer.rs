@@ -10,6 +10,9 @@ use super::prp::{ListShape, PrpPair};
 use super::{DmaError, DmaMemory};
 use crate::transport::Transport;
 
+/// The largest page that a buffer's handle has room for; no Linux has a larger one.
+const MOST_PAGE_BYTES: u64 = 128 << 10;
+
 /// What a pool of buffers is made of; [`BufferPool::allocate`] makes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferPool {
@@ -39,17 +42,24 @@ struct Shared {
 
 /// Memory for one command: data, optional metadata, and the PRP list that describes the data.
 ///
-/// It is a handle of 32 bytes and moves into a queue with its command and out again with the completion. It is not
+/// It moves into a queue with its command and out again with the completion, so it is a handle of one word. It is not
 /// `Clone`: whoever has it is the only one who may touch its memory, and while a queue has it, that is the device. A
 /// queue never lets go of a buffer before the device is proven quiet, so *dropping* a buffer never frees memory that a
 /// command still uses; and even then the pool's memory is unmapped before it is freed (see [`DmaMemory`]).
 pub struct Buffer {
+    inner: Box<Inner>,
+}
+
+/// What a buffer knows of itself; half a cache line.
+struct Inner {
     /// Where the data begins, as the device sees it.
     iova: u64,
     /// Where the PRP list begins; 0 if two words always do.
     list_iova: u64,
     bytes: u32,
-    page: PageSize,
+    /// Dwords from the beginning to the end of its page: what PRP1 alone describes.
+    first_dwords: u16,
+    page_shift: u8,
     /// Whether the list is longer than a page.
     chained: bool,
     shared: Arc<Shared>,
@@ -65,7 +75,8 @@ impl BufferPool {
     pub fn allocate(&self, transport: &Arc<dyn Transport>) -> Result<Vec<Buffer>, DmaError> {
         let shape = |reason| DmaError::Shape { count: self.count, bytes_each: self.bytes_each, reason };
         let page = PageSize::from_bytes(self.page_bytes as u64)
-            .ok_or(shape("the page size is not a power of two from 4 KiB to 128 MiB"))?;
+            .filter(|page| page.bytes() <= MOST_PAGE_BYTES)
+            .ok_or(shape("the page size is not a power of two from 4 KiB to 128 KiB"))?;
         let bytes = u32::try_from(self.bytes_each).map_err(|_| shape("4 GiB is the limit of one"))?;
         if bytes == 0 || self.count == 0 {
             return Err(shape("there is nothing to allocate"));
@@ -96,17 +107,24 @@ impl BufferPool {
         let buffers = (0..self.count).map(|index| {
             let has_list = list.bytes() > 0;
             let list_iova = data_iova + (list_distance + index * list_stride) as u64;
-            let mut buffer = Buffer {
+            let mut buffer = Buffer::from(Inner {
                 iova: data_iova + (index * data_stride) as u64,
                 list_iova: if has_list { list_iova } else { 0 },
                 bytes,
-                page,
+                first_dwords: (self.page_bytes / 4) as u16,
+                page_shift: page.shift(),
                 chained: list.is_chained(),
                 shared: Arc::clone(&shared),
-            };
+            });
             buffer.write_list().map(|()| buffer)
         });
         buffers.collect()
+    }
+}
+
+impl From<Inner> for Buffer {
+    fn from(inner: Inner) -> Self {
+        Self { inner: Box::new(inner) }
     }
 }
 
@@ -114,111 +132,113 @@ impl Buffer {
     /// Where the data begins, as the device sees it: PRP1, or the address of an SGL data block.
     #[inline]
     pub fn iova(&self) -> u64 {
-        self.iova
+        self.inner.iova
     }
 
     /// Bytes of data from there on.
     #[inline]
     pub fn len(&self) -> usize {
-        self.bytes as usize
+        self.inner.bytes as usize
     }
 
     /// Never true; a buffer has at least one byte.
     pub fn is_empty(&self) -> bool {
-        self.bytes == 0
+        self.inner.bytes == 0
     }
 
     /// The data pointer of a transfer of the first `bytes` bytes; `None` if the buffer does not have so many, or none
     /// are asked for.
     #[inline]
     pub fn prp(&self, bytes: usize) -> Option<PrpPair> {
-        if bytes == 0 || bytes > self.len() {
+        if bytes.wrapping_sub(1) >= self.len() {
             return None;
         }
-        let page_bytes = self.page.bytes();
-        let first = page_bytes - self.page.offset(self.iova);
-        let prp2 = if bytes as u64 <= first {
+        let first = usize::from(self.inner.first_dwords) * 4;
+        let prp2 = if bytes <= first {
             0
-        } else if bytes as u64 <= first + page_bytes {
-            self.iova + first
-        } else if self.chained {
+        } else if bytes <= first + (1 << self.inner.page_shift) {
+            self.inner.iova + first as u64
+        } else if self.inner.chained {
             self.chain_for(bytes as u64)
         } else {
-            self.list_iova
+            self.inner.list_iova
         };
-        Some(PrpPair { prp1: self.iova, prp2 })
+        Some(PrpPair { prp1: self.inner.iova, prp2 })
     }
 
     /// Copies from `offset` of the data into `into`.
     pub fn copy_out(&self, offset: usize, into: &mut [u8]) -> Result<(), DmaError> {
         self.check(offset, into.len())?;
-        self.shared.memory.copy_out(self.place() + offset, into)
+        self.inner.shared.memory.copy_out(self.place() + offset, into)
     }
 
     /// Copies `from` to `offset` of the data.
     pub fn copy_in(&mut self, offset: usize, from: &[u8]) -> Result<(), DmaError> {
         self.check(offset, from.len())?;
         // SAFETY: the range is inside this buffer's part of the allocation, and `&mut self` is the only handle on it.
-        unsafe { self.shared.memory.copy_in_shared(self.place() + offset, from) }
+        unsafe { self.inner.shared.memory.copy_in_shared(self.place() + offset, from) }
     }
 
     /// Sets all data to `value`.
     pub fn fill(&mut self, value: u8) {
         // SAFETY: as in `copy_in`.
-        let filled = unsafe { self.shared.memory.fill_shared(self.place(), self.len(), value) };
+        let filled = unsafe { self.inner.shared.memory.fill_shared(self.place(), self.len(), value) };
         debug_assert!(filled.is_ok(), "a buffer lies inside its memory");
     }
 
     /// Bytes of metadata.
     pub fn metadata_len(&self) -> usize {
-        self.shared.metadata_bytes
+        self.inner.shared.metadata_bytes
     }
 
     /// Where the metadata begins, as the device sees it (MPTR); `None` for a pool without.
     pub fn metadata_iova(&self) -> Option<u64> {
-        (self.shared.metadata_bytes > 0).then(|| self.shared.memory.iova() + self.metadata_place() as u64)
+        (self.inner.shared.metadata_bytes > 0).then(|| self.inner.shared.memory.iova() + self.metadata_place() as u64)
     }
 
     /// Copies from `offset` of the metadata into `into`.
     pub fn metadata_out(&self, offset: usize, into: &mut [u8]) -> Result<(), DmaError> {
         self.check_metadata(offset, into.len())?;
-        self.shared.memory.copy_out(self.metadata_place() + offset, into)
+        self.inner.shared.memory.copy_out(self.metadata_place() + offset, into)
     }
 
     /// Copies `from` to `offset` of the metadata.
     pub fn metadata_in(&mut self, offset: usize, from: &[u8]) -> Result<(), DmaError> {
         self.check_metadata(offset, from.len())?;
         // SAFETY: the range is inside this buffer's part of the metadata, and `&mut self` is the only handle on it.
-        unsafe { self.shared.memory.copy_in_shared(self.metadata_place() + offset, from) }
+        unsafe { self.inner.shared.memory.copy_in_shared(self.metadata_place() + offset, from) }
     }
 
     /// Makes the data begin `offset` bytes after where the pool put it, at any multiple of 4, for transfers that do not
     /// begin at a page boundary; the end stays where it is. Rewrites the PRP list once. `set_offset(0)` undoes it.
     pub fn set_offset(&mut self, offset: usize) -> Result<(), DmaError> {
-        let length = self.shared.bytes_each;
+        let length = self.inner.shared.bytes_each;
         if !offset.is_multiple_of(4) || offset >= length {
             return Err(DmaError::Offset { offset, length });
         }
-        self.iova = self.shared.data_iova + (self.index() * self.shared.data_stride + offset) as u64;
-        self.bytes = (length - offset) as u32;
-        self.chained = self.list_shape().is_chained();
+        self.inner.iova = self.inner.shared.data_iova + (self.index() * self.inner.shared.data_stride + offset) as u64;
+        self.inner.bytes = (length - offset) as u32;
+        let page_bytes = 1_usize << self.inner.page_shift;
+        self.inner.first_dwords = ((page_bytes - offset % page_bytes) / 4) as u16;
+        self.inner.chained = self.list_shape().is_chained();
         self.write_list()
     }
 
     /// Which buffer of its pool this is.
     fn index(&self) -> usize {
-        (self.iova - self.shared.data_iova) as usize / self.shared.data_stride
+        (self.inner.iova - self.inner.shared.data_iova) as usize / self.inner.shared.data_stride
     }
 
     /// Where the data is in the memory.
     fn place(&self) -> usize {
-        (self.iova - self.shared.memory.iova()) as usize
+        (self.inner.iova - self.inner.shared.memory.iova()) as usize
     }
 
     /// Where the metadata is in the memory.
     fn metadata_place(&self) -> usize {
-        let first = (self.shared.data_iova - self.shared.memory.iova()) as usize + self.shared.metadata_distance;
-        first + self.index() * self.shared.metadata_stride
+        let first = (self.inner.shared.data_iova - self.inner.shared.memory.iova()) as usize
+            + self.inner.shared.metadata_distance;
+        first + self.index() * self.inner.shared.metadata_stride
     }
 
     fn check(&self, offset: usize, bytes: usize) -> Result<(), DmaError> {
@@ -230,22 +250,23 @@ impl Buffer {
     }
 
     fn list_shape(&self) -> ListShape {
-        ListShape { data: Segment { iova: self.iova, bytes: u64::from(self.bytes) }, page: self.page }
+        let page = PageSize::from_field(self.inner.page_shift.saturating_sub(12));
+        ListShape { data: Segment { iova: self.inner.iova, bytes: u64::from(self.inner.bytes) }, page }
     }
 
     /// The list of a transfer that may end where a chain has a link.
     #[cold]
     fn chain_for(&self, bytes: u64) -> u64 {
-        self.list_shape().list_for(self.list_iova, bytes)
+        self.list_shape().list_for(self.inner.list_iova, bytes)
     }
 
     fn write_list(&mut self) -> Result<(), DmaError> {
-        if self.list_iova == 0 {
+        if self.inner.list_iova == 0 {
             return Ok(());
         }
         // SAFETY: the pool gave each buffer a list of its own with room for the whole buffer, of which this is a part;
         // `&mut self` is the only handle on it.
-        unsafe { self.list_shape().write(&self.shared.memory, self.list_iova) }
+        unsafe { self.list_shape().write(&self.inner.shared.memory, self.inner.list_iova) }
     }
 }
 
@@ -259,14 +280,14 @@ fn within(offset: usize, bytes: usize, length: usize) -> Result<(), DmaError> {
 impl fmt::Debug for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Buffer")
-            .field("iova", &format_args!("{:#x}", self.iova))
-            .field("bytes", &self.bytes)
-            .field("list_iova", &format_args!("{:#x}", self.list_iova))
+            .field("iova", &format_args!("{:#x}", self.inner.iova))
+            .field("bytes", &self.inner.bytes)
+            .field("list_iova", &format_args!("{:#x}", self.inner.list_iova))
             .finish_non_exhaustive()
     }
 }
 
-const _: () = assert!(size_of::<Buffer>() == 32 && size_of::<Option<Buffer>>() == 32);
+const _: () = assert!(size_of::<Option<Buffer>>() == 8 && size_of::<Inner>() <= 32);
 
 #[cfg(test)]
 mod tests {
@@ -280,8 +301,8 @@ mod tests {
         let page = buffer.page.bytes();
         let read = |iova: u64| {
             let mut word = [0; 8];
-            let place = (iova - buffer.shared.memory.iova()) as usize;
-            buffer.shared.memory.copy_out(place, &mut word).expect("a list lies in the memory");
+            let place = (iova - buffer.inner.shared.memory.iova()) as usize;
+            buffer.inner.shared.memory.copy_out(place, &mut word).expect("a list lies in the memory");
             u64::from_le_bytes(word)
         };
         let pair = buffer.prp(bytes).expect("the length is within the buffer");
@@ -422,20 +443,20 @@ mod tests {
             (0, 0x1000, 0, none),
             (0, 0x1008, 0x100_1000, none),
             (0, 0x2000, 0x100_1000, none),
-            (0, 0x2010, buffer.list_iova, &list[..2]),
-            (0, 0x3000, buffer.list_iova, &list[..2]),
-            (0, 0x3018, buffer.list_iova, &list[..3]),
+            (0, 0x2010, buffer.inner.list_iova, &list[..2]),
+            (0, 0x3000, buffer.inner.list_iova, &list[..2]),
+            (0, 0x3018, buffer.inner.list_iova, &list[..3]),
             (4, 0x200, 0, none),
             (4, 0xffc, 0, none),
             (4, 0x1000, 0x100_1000, none),
-            (4, 0x2010, buffer.list_iova, &list[..2]),
+            (4, 0x2010, buffer.inner.list_iova, &list[..2]),
         ] {
             buffer.set_offset(offset).expect("a multiple of 4");
             let pair = buffer.prp(bytes).expect("within the buffer");
             assert_eq!(pair, PrpPair { prp1: 0x100_0000 + offset as u64, prp2 }, "{offset:#x}, {bytes:#x}");
             for (index, entry) in entries.iter().enumerate() {
-                let place = (pair.prp2 - buffer.shared.memory.iova()) as usize + index * 8;
-                assert_eq!(buffer.shared.memory.read_at::<u64>(place).expect("a list entry").to_le(), *entry);
+                let place = (pair.prp2 - buffer.inner.shared.memory.iova()) as usize + index * 8;
+                assert_eq!(buffer.inner.shared.memory.read_at::<u64>(place).expect("a list entry").to_le(), *entry);
             }
         }
     }

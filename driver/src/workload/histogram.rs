@@ -14,7 +14,6 @@ const CLASSES: usize = (64 - SUB_BITS as usize + 1) << SUB_BITS;
 #[derive(Clone)]
 pub struct Histogram {
     classes: Box<[u64]>,
-    count: u64,
     sum: u128,
     min: u64,
     max: u64,
@@ -28,7 +27,7 @@ impl Default for Histogram {
 
 impl core::fmt::Debug for Histogram {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Histogram").field("count", &self.count).field("max", &self.max).finish_non_exhaustive()
+        f.debug_struct("Histogram").field("count", &self.count()).field("max", &self.max).finish_non_exhaustive()
     }
 }
 
@@ -54,7 +53,7 @@ impl Histogram {
     /// An empty histogram.
     pub fn new() -> Self {
         let classes = vec![0; CLASSES].into_boxed_slice();
-        Self { classes, count: 0, sum: 0, min: u64::MAX, max: 0 }
+        Self { classes, sum: 0, min: u64::MAX, max: 0 }
     }
 
     /// Records one value.
@@ -63,10 +62,14 @@ impl Histogram {
         if let Some(count) = self.classes.get_mut(class(value)) {
             *count += 1;
         }
-        self.count += 1;
         self.sum += u128::from(value);
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
+        // Branches that are hardly ever taken cost less than two more stores.
+        if value < self.min {
+            self.min = value;
+        }
+        if value > self.max {
+            self.max = value;
+        }
     }
 
     /// Adds all of `other`.
@@ -74,7 +77,6 @@ impl Histogram {
         for (ours, theirs) in self.classes.iter_mut().zip(other.classes.iter()) {
             *ours += theirs;
         }
-        self.count += other.count;
         self.sum += other.sum;
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
@@ -83,27 +85,31 @@ impl Histogram {
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.classes.fill(0);
-        (self.count, self.sum, self.min, self.max) = (0, 0, u64::MAX, 0);
+        (self.sum, self.min, self.max) = (0, u64::MAX, 0);
     }
 
-    /// How many values were recorded.
+    /// How many values were recorded. Adds the classes up.
     pub fn count(&self) -> u64 {
-        self.count
+        self.classes.iter().sum()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.min > self.max
     }
 
     /// The smallest value; `None` if there is none.
     pub fn min(&self) -> Option<u64> {
-        (self.count > 0).then_some(self.min)
+        (!self.is_empty()).then_some(self.min)
     }
 
     /// The largest value.
     pub fn max(&self) -> Option<u64> {
-        (self.count > 0).then_some(self.max)
+        (!self.is_empty()).then_some(self.max)
     }
 
     /// The mean.
     pub fn mean(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
+        (!self.is_empty()).then(|| self.sum as f64 / self.count() as f64)
     }
 
     /// The standard deviation, from the middles of the classes.
@@ -116,15 +122,15 @@ impl Histogram {
                 (middle - mean).powi(2) * count as f64
             })
             .sum();
-        Some((squares / self.count as f64).sqrt())
+        Some((squares / self.count() as f64).sqrt())
     }
 
     /// The value that `percent` of all values are at or below: the upper end of its class, but never beyond the maximum.
     pub fn percentile(&self, percent: f64) -> Option<u64> {
-        if self.count == 0 {
+        if self.is_empty() {
             return None;
         }
-        let rank = (percent / 100.0 * self.count as f64).ceil().max(1.0) as u64;
+        let rank = (percent / 100.0 * self.count() as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
         for (index, count) in self.classes.iter().enumerate() {
             seen += count;

@@ -97,6 +97,8 @@ pub(super) struct Runner<D: Doorbell> {
     stop_ns: u64,
     bin_end_ns: u64,
     bin: Bin,
+    /// I/Os in all bins that have ended.
+    binned: u64,
     io_bytes: u64,
     turns: u32,
     shared: Arc<Shared>,
@@ -145,6 +147,7 @@ impl<D: Doorbell> Runner<D> {
             stop_ns: u64::MAX,
             bin_end_ns: u64::MAX,
             bin: Bin::default(),
+            binned: 0,
             io_bytes,
             turns: 0,
             shared,
@@ -246,10 +249,8 @@ impl<D: Doorbell> Runner<D> {
             if seen_ns < stop_ns && stamp_ns >= start_ns {
                 let latency_ns = seen_ns.saturating_sub(stamp_ns);
                 if tag & WRITE == 0 {
-                    recorded.read_ios += 1;
                     recorded.read_latency.record(latency_ns);
                 } else {
-                    recorded.write_ios += 1;
                     recorded.write_latency.record(latency_ns);
                 }
                 ios += 1;
@@ -428,15 +429,15 @@ impl<D: Doorbell> Runner<D> {
     #[cold]
     fn roll(&mut self, now_ns: u64) {
         while now_ns >= self.bin_end_ns && self.bin_end_ns <= self.stop_ns {
+            self.binned += self.bin.ios;
             self.recorded.bins.push(core::mem::take(&mut self.bin));
             self.bin_end_ns += BIN_NS;
         }
         if self.bin_end_ns > self.stop_ns && now_ns >= self.stop_ns {
             self.bin_end_ns = u64::MAX;
         }
-        let ios = self.recorded.read_ios + self.recorded.write_ios;
-        self.live.ios.store(ios, Ordering::Relaxed);
-        self.live.bytes.store(ios * self.io_bytes, Ordering::Relaxed);
+        self.live.ios.store(self.binned, Ordering::Relaxed);
+        self.live.bytes.store(self.binned * self.io_bytes, Ordering::Relaxed);
     }
 
     /// Waits as the queue was made to.
