@@ -223,7 +223,7 @@ def write_payload(
     if unsafe_noiommu and not LANES[options.lane].rebuilds_vfio:
         raise Refused(f"lane {options.lane} has no VFIO without IOMMU")
     names = [name for name, _ in loaded]
-    settings = payload.run_settings(driver, len(planned.controllers), names, unsafe_noiommu)
+    settings = payload.run_settings(driver, len(planned.controllers), planned.disks(), names, unsafe_noiommu)
     made.add("/vm/run-settings", settings, 0o644)
     made.add("/vm/command", payload.command_script(command, environment), 0o644)
     made.add("/vm/bin/vmctl", (VM_MODULE / "vmctl.sh").read_bytes())

@@ -71,6 +71,11 @@ class Drives:
     controllers: Sequence[Device]
     namespaces: Sequence[Device]
 
+    def disks(self) -> int:
+        """How many namespaces the kernel's driver will find."""
+        detached = sum("detached=on" in namespace.device for namespace in self.namespaces)
+        return sum(bool(c.storage) for c in self.controllers) + len(self.namespaces) - detached
+
     def all(self) -> list[Device]:
         """In the order in which QEMU must be told."""
         return [*self.controllers, *self.namespaces]

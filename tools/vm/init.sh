@@ -93,11 +93,12 @@ probe() { # ADDRESS DRIVER
     [ -e "$pci/drivers/$2/$1" ]
 }
 
-has_disk() { # ADDRESS
-    for disk in "$pci/devices/$1"/nvme/nvme*/nvme*n*; do
-        [ -e "$disk" ] && return
+all_disks_there() {
+    disks=0
+    for disk in /dev/nvme*n*; do
+        case $disk in *p* | *\**) ;; *) disks=$((disks + 1)) ;; esac
     done
-    return 1
+    [ $disks -ge "$DISKS" ]
 }
 
 give_driver() { # ADDRESS
@@ -109,9 +110,6 @@ give_driver() { # ADDRESS
         take_driver "$1"
         echo >"$pci/devices/$1/driver_override"
     fi
-    # The kernel's driver finds the namespaces in the background; a command that needs the disk should see it.
-    # It may have none.
-    [ "$DRIVER" != nvme ] || within 200 has_disk "$1"
 }
 
 give_drivers() {
@@ -125,6 +123,9 @@ give_drivers() {
     for address in $found; do
         give_driver "$address"
     done
+    # The kernel's driver finds the namespaces in the background; a command that needs the disks should see them.
+    # One that never comes is not for us to judge.
+    [ "$DRIVER" != nvme ] || within 200 all_disks_there
 }
 
 describe_drives() {

@@ -57,11 +57,12 @@ def command_script(command: Sequence[str], environment: Sequence[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def run_settings(driver: str, drives: int, modules: list[str], unsafe_noiommu: bool) -> bytes:
+def run_settings(driver: str, drives: int, disks: int, modules: list[str], unsafe_noiommu: bool) -> bytes:
     """What init.sh must know about this run."""
     settings: dict[str, object] = {
         "DRIVER": driver,
         "DRIVES": drives,
+        "DISKS": disks,
         "RUN_MODULES": " ".join(modules),
         "UNSAFE_NOIOMMU": int(unsafe_noiommu),
     }

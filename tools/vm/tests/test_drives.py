@@ -57,6 +57,15 @@ class DrivesTest(unittest.TestCase):
         self.assertIn("nsid=7,detached=on", second)
         self.assertNotIn("nsid=2", second)
 
+    def test_disks_are_the_namespaces_that_are_attached(self):
+        def disks(*given, namespaces=()):
+            return drives.plan(given, namespaces, [], 512).disks()
+
+        self.assertEqual(disks(), 1)
+        self.assertEqual(disks("1G", "1G"), 2)
+        self.assertEqual(disks(namespaces=["1G", "1G,detached=on"]), 1)
+        self.assertEqual(disks("", "1G", namespaces=["1G", "1G"]), 3)
+
     def test_a_fifth_drive_has_no_port(self):
         with self.assertRaises(Refused):
             lines(*["1G"] * 5)

@@ -34,10 +34,10 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(subprocess.run(["sh"], input=command_script(["sh", "-c", "exit 7"], [])).returncode, 7)
 
     def test_settings_are_shell_assignments(self):
-        settings = run_settings("vfio-pci", 2, ["dm_mod", "raid1"], unsafe_noiommu=True)
-        script = settings + b'echo "$DRIVER|$DRIVES|$RUN_MODULES|$UNSAFE_NOIOMMU"\n'
+        settings = run_settings("vfio-pci", 2, 3, ["dm_mod", "raid1"], unsafe_noiommu=True)
+        script = settings + b'echo "$DRIVER|$DRIVES|$DISKS|$RUN_MODULES|$UNSAFE_NOIOMMU"\n'
         printed = subprocess.run(["sh"], input=script, stdout=subprocess.PIPE, check=True).stdout
-        self.assertEqual(printed, b"vfio-pci|2|dm_mod raid1|1\n")
+        self.assertEqual(printed, b"vfio-pci|2|3|dm_mod raid1|1\n")
 
 
 class PayloadTest(unittest.TestCase):
