@@ -128,6 +128,8 @@ pub struct QueuePair<D, M, S> {
     slots: SlotTable<S>,
     /// The tail that the controller knows of.
     rung: u32,
+    /// How many commands were submitted, wrapping.
+    submitted: u32,
     queue_id: u16,
     stopped: bool,
     tail_doorbell: D,
@@ -163,6 +165,7 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
             completion: parts.completion,
             slots: parts.slots,
             rung: 0,
+            submitted: 0,
             queue_id: parts.queue_id,
             stopped: false,
             tail_doorbell: parts.tail_doorbell,
@@ -207,9 +210,10 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
     /// Nothing reaches the controller before [`QueuePair::ring`].
     #[inline(always)]
     pub fn submit_io(&mut self, io: &IoWords, buffer: B, stamp: u64) -> Result<u16, Refused<B>> {
-        let behind = self.submission.behind();
-        match self.slots.put(buffer, stamp, behind) {
+        let (number, behind) = (self.submitted.wrapping_add(1), self.submission.behind());
+        match self.slots.put(buffer, stamp, number) {
             Ok(cid) => {
+                self.submitted = number;
                 self.submission.put_io(io, cid, behind);
                 Ok(cid)
             }
@@ -222,9 +226,10 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
     /// Nothing reaches the controller before [`QueuePair::ring`].
     #[inline]
     pub fn submit(&mut self, words: &[u64; 8], buffer: B, stamp: u64) -> Result<u16, Refused<B>> {
-        let behind = self.submission.behind();
-        match self.slots.put(buffer, stamp, behind) {
+        let (number, behind) = (self.submitted.wrapping_add(1), self.submission.behind());
+        match self.slots.put(buffer, stamp, number) {
             Ok(cid) => {
+                self.submitted = number;
                 self.submission.put(words, cid, behind);
                 Ok(cid)
             }
@@ -284,11 +289,12 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
         if raw.sq_id() != self.queue_id {
             return Err(DeviceFaultKind::WrongQueue);
         }
-        // The controller fetched at least up to behind the command's own entry, and at most up to the tail it was told;
-        // mostly it is exactly there.
+        // Entries are fetched in order, so those not fetched yet, from the head to the tail, were all submitted after this
+        // command. Counted, not compared by index: a slow command is overtaken by others, and the ring may wrap around
+        // past its entry many times. Mostly the head is exactly at the tail.
         let (head, tail, count) = (raw.sq_head(), self.rung, self.submission.count());
         let plausible =
-            |behind| head == tail || head < count && ahead(behind, head, count) <= ahead(behind, tail, count);
+            |number| head == tail || head < count && ahead(head, tail, count) <= self.submitted.wrapping_sub(number);
         let taken = self.slots.take(raw.cid(), plausible).map_err(|unfit| match unfit {
             Unfit::NoSlot => DeviceFaultKind::UnknownCommand,
             Unfit::Free => DeviceFaultKind::NotInFlight,

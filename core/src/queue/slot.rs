@@ -58,7 +58,7 @@ pub enum Generations {
 pub struct Slot<B> {
     /// The id of the command in flight; or, with `FREE` set, the id that the next one will get.
     id: u32,
-    /// Free: the next free slot. In flight: the submission queue index just behind the command's entry.
+    /// Free: the next free slot. In flight: the command's number among all that were submitted.
     link: u32,
     /// When it was submitted.
     stamp: u64,
@@ -150,20 +150,20 @@ impl<B, S: DerefMut<Target = [Slot<B>]>> SlotTable<S> {
 
     /// Puts `buffer` into a free slot and gives the command's id; or gives the buffer back when none is free.
     #[inline(always)]
-    pub(super) fn put(&mut self, buffer: B, stamp: u64, behind: u32) -> Result<u16, B> {
+    pub(super) fn put(&mut self, buffer: B, stamp: u64, number: u32) -> Result<u16, B> {
         let Some(slot) = self.slots.get_mut(self.free as usize) else { return Err(buffer) };
         self.free = slot.link;
         let id = slot.id & !FREE;
         slot.id = id;
-        slot.link = behind;
+        slot.link = number;
         slot.stamp = stamp;
         slot.buffer = Some(ManuallyDrop::new(buffer));
         self.in_flight += 1;
         Ok(id as u16)
     }
 
-    /// Takes the command with this id out, if it is in flight under exactly this id and `plausible` says yes to the
-    /// submission queue index behind its entry. Else the slot stays as it is.
+    /// Takes the command with this id out, if it is in flight under exactly this id and `plausible` says yes to its number.
+    /// Else the slot stays as it is.
     #[inline(always)]
     pub(super) fn take(&mut self, cid: u16, plausible: impl FnOnce(u32) -> bool) -> Result<Taken<B>, Unfit> {
         let cid = u32::from(cid);

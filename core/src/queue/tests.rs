@@ -269,6 +269,33 @@ fn a_head_that_runs_ahead_of_one_completion_is_no_fault() {
     assert_eq!(pair.poll(8, |_| ()).unwrap(), 3);
 }
 
+/// The fault would be a false one: a command that is slower than a whole round of the ring.
+#[test]
+fn a_command_that_the_ring_laps_is_no_fault() {
+    for count in [6, 7, 8] {
+        for laps in 0..3 * count {
+            let (mut pair, mut device) = setup(count, 5);
+            pair.submit_io(&io(0), 0, 0).unwrap();
+            pair.ring();
+            let slow = (device.fetch().unwrap()[0] >> 16) as u16;
+            for number in 0..laps {
+                pair.submit_io(&io(0), number, 0).unwrap();
+                pair.ring();
+                device.complete_all();
+                assert_eq!(pair.poll(8, |_| ()).unwrap(), 1);
+            }
+            // Three more, of which the device has fetched one when it completes the slow one.
+            for number in 0..3 {
+                pair.submit_io(&io(0), number, 0).unwrap();
+            }
+            pair.ring();
+            device.fetch();
+            device.post(slow, 3, device.head, 0);
+            assert_eq!(pair.poll(8, |_| ()), Ok(1), "{count} entries, {laps} commands in between");
+        }
+    }
+}
+
 #[test]
 fn status_and_results_come_through() {
     let (mut pair, mut device) = setup(8, 5);
