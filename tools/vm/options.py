@@ -28,7 +28,8 @@ takes "hmp COMMAND" or "qmp {json}" for QEMU's monitor and answers with a line o
 command. With --with nvmetal also NVMETAL_BIN.
 
 Exit code: the command's own; 124 time limit; 125 the guest died, could not run the command, or saw a forbidden
-DMA fault; 126 the parts could not be fetched or built; 2 wrong option, or QEMU refused a device; 130, 143 interrupted, terminated.
+DMA fault; 126 the parts could not be fetched or built; 2 wrong option, or QEMU refused a device; 130, 143
+interrupted, terminated; 141 nobody read the output any more.
 """
 
 
