@@ -128,8 +128,11 @@ pub struct QueuePair<D, M, S> {
     slots: SlotTable<S>,
     /// The tail that the controller knows of.
     rung: u32,
-    /// How many commands were submitted, wrapping.
+    /// Entries submitted so far, and how many of them the controller knows of; both wrap.
     submitted: u32,
+    rung_entries: u32,
+    /// Commands that have ended, of those submitted; wraps.
+    ended: u32,
     queue_id: u16,
     stopped: bool,
     tail_doorbell: D,
@@ -166,6 +169,8 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
             slots: parts.slots,
             rung: 0,
             submitted: 0,
+            rung_entries: 0,
+            ended: 0,
             queue_id: parts.queue_id,
             stopped: false,
             tail_doorbell: parts.tail_doorbell,
@@ -186,7 +191,7 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
     /// How many commands are in flight (rung or not).
     #[inline(always)]
     pub fn in_flight(&self) -> u32 {
-        self.slots.in_flight()
+        self.submitted.wrapping_sub(self.ended)
     }
 
     /// Whether the queue was stopped by a fault or by [`QueuePair::stop`].
@@ -210,10 +215,10 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
     /// Nothing reaches the controller before [`QueuePair::ring`].
     #[inline(always)]
     pub fn submit_io(&mut self, io: &IoWords, buffer: B, stamp: u64) -> Result<u16, Refused<B>> {
-        let (number, behind) = (self.submitted.wrapping_add(1), self.submission.behind());
-        match self.slots.put(buffer, stamp, number) {
+        let (behind, entries) = (self.submission.behind(), self.submitted.wrapping_add(1));
+        match self.slots.put(buffer, stamp, entries) {
             Ok(cid) => {
-                self.submitted = number;
+                self.submitted = entries;
                 self.submission.put_io(io, cid, behind);
                 Ok(cid)
             }
@@ -226,10 +231,10 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
     /// Nothing reaches the controller before [`QueuePair::ring`].
     #[inline]
     pub fn submit(&mut self, words: &[u64; 8], buffer: B, stamp: u64) -> Result<u16, Refused<B>> {
-        let (number, behind) = (self.submitted.wrapping_add(1), self.submission.behind());
-        match self.slots.put(buffer, stamp, number) {
+        let (behind, entries) = (self.submission.behind(), self.submitted.wrapping_add(1));
+        match self.slots.put(buffer, stamp, entries) {
             Ok(cid) => {
-                self.submitted = number;
+                self.submitted = entries;
                 self.submission.put(words, cid, behind);
                 Ok(cid)
             }
@@ -250,6 +255,7 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
             barrier::ring_then_doorbell();
             self.tail_doorbell.ring(tail);
             self.rung = tail;
+            self.rung_entries = self.submitted;
         }
     }
 
@@ -264,7 +270,6 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
         let limit = if self.stopped { 0 } else { limit };
         while count < limit {
             let Some(raw) = self.completion.take(&mut cursor) else { break };
-            count += 1;
             match self.accept(raw) {
                 Ok(done) => each(done),
                 Err(kind) => {
@@ -272,8 +277,10 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
                     break;
                 }
             }
+            count += 1;
         }
-        if count != 0 {
+        if count != 0 || outcome.is_err() {
+            self.ended = self.ended.wrapping_add(count);
             self.completion.set_cursor(cursor);
             self.head_doorbell.ring(self.completion.head());
         }
@@ -289,12 +296,15 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
         if raw.sq_id() != self.queue_id {
             return Err(DeviceFaultKind::WrongQueue);
         }
-        // Entries are fetched in order, so those not fetched yet, from the head to the tail, were all submitted after this
-        // command. Counted, not compared by index: a slow command is overtaken by others, and the ring may wrap around
-        // past its entry many times. Mostly the head is exactly at the tail.
+        // The controller fetched at least up to behind the command's own entry, and at most up to the tail it was told;
+        // mostly it is exactly there. Counted in entries, not as places in the ring: others may have gone round it while
+        // this one was under way.
         let (head, tail, count) = (raw.sq_head(), self.rung, self.submission.count());
-        let plausible =
-            |number| head == tail || head < count && ahead(head, tail, count) <= self.submitted.wrapping_sub(number);
+        let rung_entries = self.rung_entries;
+        let plausible = |entries: u32| {
+            let fetched = rung_entries.wrapping_sub(ahead(head, tail, count));
+            head == tail || head < count && fetched.wrapping_sub(entries).cast_signed() >= 0
+        };
         let taken = self.slots.take(raw.cid(), plausible).map_err(|unfit| match unfit {
             Unfit::NoSlot => DeviceFaultKind::UnknownCommand,
             Unfit::Free => DeviceFaultKind::NotInFlight,
@@ -331,6 +341,7 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
         self.stopped = true;
         let reclaimed = self.slots.reclaim(proof);
         self.slots.close();
+        self.ended = self.ended.wrapping_add(u32::from(reclaimed.is_some()));
         reclaimed
     }
 

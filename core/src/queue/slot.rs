@@ -21,8 +21,6 @@ pub const MAX_SLOTS: usize = 4096;
 
 /// "No slot".
 const NONE: u32 = u32::MAX;
-/// Set in a free slot's id, so that no completion can fit.
-const FREE: u32 = 1 << 31;
 
 /// Why the device cannot touch the buffers of a queue any more.
 ///
@@ -56,9 +54,9 @@ pub enum Generations {
 #[derive(Debug)]
 #[repr(align(32))]
 pub struct Slot<B> {
-    /// The id of the command in flight; or, with `FREE` set, the id that the next one will get.
+    /// The id of the command in flight (then there is a buffer), or the id that the next one will get.
     id: u32,
-    /// Free: the next free slot. In flight: the command's number among all that were submitted.
+    /// Free: the next free slot. In flight: how many entries had been submitted with this one, wrapping.
     link: u32,
     /// When it was submitted.
     stamp: u64,
@@ -68,7 +66,12 @@ pub struct Slot<B> {
 impl<B> Slot<B> {
     /// An unused slot. A table links and numbers its slots itself.
     pub const fn new() -> Self {
-        Self { id: FREE, link: NONE, stamp: 0, buffer: None }
+        Self { id: 0, link: NONE, stamp: 0, buffer: None }
+    }
+
+    /// Whether a command is in flight here.
+    fn is_live(&self) -> bool {
+        self.buffer.is_some()
     }
 }
 
@@ -83,7 +86,6 @@ impl<B> Default for Slot<B> {
 pub struct SlotTable<S> {
     slots: S,
     free: u32,
-    in_flight: u32,
     /// Bits of the id that are the slot.
     mask: u32,
     /// Added to an id for the next generation.
@@ -128,13 +130,13 @@ impl<B, S: DerefMut<Target = [Slot<B>]>> SlotTable<S> {
         for (index, slot) in slots.iter_mut().enumerate() {
             let next = index as u32 + 1;
             *slot = Slot {
-                id: FREE | index as u32,
+                id: index as u32,
                 link: if next as usize == count { NONE } else { next },
                 stamp: 0,
                 buffer: None,
             };
         }
-        Some(Self { slots, free: 0, in_flight: 0, mask: (1 << bits) - 1, step, limit })
+        Some(Self { slots, free: 0, mask: (1 << bits) - 1, step, limit })
     }
 
     /// Number of slots.
@@ -142,35 +144,35 @@ impl<B, S: DerefMut<Target = [Slot<B>]>> SlotTable<S> {
         self.slots.len()
     }
 
-    /// Number of commands in flight.
-    #[inline(always)]
+    /// Number of commands in flight. Counts them; the queue pair keeps the number.
     pub fn in_flight(&self) -> u32 {
-        self.in_flight
+        self.slots.iter().filter(|slot| slot.is_live()).count() as u32
     }
 
     /// Puts `buffer` into a free slot and gives the command's id; or gives the buffer back when none is free.
     #[inline(always)]
-    pub(super) fn put(&mut self, buffer: B, stamp: u64, number: u32) -> Result<u16, B> {
+    pub(super) fn put(&mut self, buffer: B, stamp: u64, behind: u32) -> Result<u16, B> {
         let Some(slot) = self.slots.get_mut(self.free as usize) else { return Err(buffer) };
         self.free = slot.link;
-        let id = slot.id & !FREE;
-        slot.id = id;
-        slot.link = number;
+        slot.link = behind;
         slot.stamp = stamp;
         slot.buffer = Some(ManuallyDrop::new(buffer));
-        self.in_flight += 1;
-        Ok(id as u16)
+        Ok(slot.id as u16)
     }
 
-    /// Takes the command with this id out, if it is in flight under exactly this id and `plausible` says yes to its number.
-    /// Else the slot stays as it is.
+    /// Takes the command with this id out, if it is in flight under exactly this id and `plausible` says yes to the
+    /// number of entries submitted up to its own. Else the slot stays as it is.
     #[inline(always)]
     pub(super) fn take(&mut self, cid: u16, plausible: impl FnOnce(u32) -> bool) -> Result<Taken<B>, Unfit> {
         let cid = u32::from(cid);
         let index = cid & self.mask;
         let Some(slot) = self.slots.get_mut(index as usize) else { return Err(Unfit::NoSlot) };
         if slot.id != cid {
-            return Err(if slot.id & FREE == 0 { Unfit::Stale } else { Unfit::Free });
+            return Err(if slot.is_live() { Unfit::Stale } else { Unfit::Free });
+        }
+        // A free slot has the id of its next command already, so that alone proves nothing.
+        if slot.buffer.is_none() {
+            return Err(Unfit::Free);
         }
         if !plausible(slot.link) {
             return Err(Unfit::Implausible);
@@ -178,23 +180,22 @@ impl<B, S: DerefMut<Target = [Slot<B>]>> SlotTable<S> {
         let Some(buffer) = slot.buffer.take() else { return Err(Unfit::Free) };
         let taken = Taken { buffer: ManuallyDrop::into_inner(buffer), stamp: slot.stamp };
         let next = cid + self.step;
-        slot.id = FREE | if next >= self.limit { index } else { next };
+        slot.id = if next >= self.limit { index } else { next };
         slot.link = self.free;
         self.free = index;
-        self.in_flight -= 1;
         Ok(taken)
     }
 
     /// Id and submission stamp of the command that has been in flight longest.
     pub fn oldest(&self) -> Option<(u16, u64)> {
-        let live = self.slots.iter().filter(|slot| slot.id & FREE == 0);
+        let live = self.slots.iter().filter(|slot| slot.is_live());
         live.min_by_key(|slot| slot.stamp).map(|slot| (slot.id as u16, slot.stamp))
     }
 
     /// Whether a command with this id is in flight.
     pub fn is_in_flight(&self, cid: u16) -> bool {
         let slot = self.slots.get((u32::from(cid) & self.mask) as usize);
-        slot.is_some_and(|slot| slot.id == u32::from(cid))
+        slot.is_some_and(|slot| slot.id == u32::from(cid) && slot.is_live())
     }
 
     /// The buffer of a command in flight, to look at its description (not at its bytes: the device owns those).
@@ -208,7 +209,7 @@ impl<B, S: DerefMut<Target = [Slot<B>]>> SlotTable<S> {
     /// `proof` says why the device cannot touch the buffers any more.
     pub fn reclaim(&mut self, proof: DeviceQuiet) -> Option<(u16, B)> {
         let _ = proof;
-        let cid = self.slots.iter().find(|slot| slot.id & FREE == 0).map(|slot| slot.id as u16)?;
+        let cid = self.slots.iter().find(|slot| slot.is_live()).map(|slot| slot.id as u16)?;
         self.take(cid, |_| true).ok().map(|taken| (cid, taken.buffer))
     }
 
