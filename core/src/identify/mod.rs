@@ -9,7 +9,7 @@ mod namespace_bits;
 mod power;
 pub use controller::Controller;
 pub use controller_bits::*;
-pub use list::ActiveNamespaceList;
+pub use list::{ActiveNamespaceList, NamespaceList};
 pub use namespace::{LbaFormat, Namespace};
 pub use namespace_bits::*;
 pub use power::*;

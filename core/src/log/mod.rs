@@ -1,10 +1,38 @@
 //! What Get Log Page returns.
+//!
+//! One file holds one log page, or a few that belong together, as a table of its fields; adding a page is adding a file
+//! and a line in [`descriptor`]. Pages that are a head and a list of unknown length have a structure for the head and
+//! one for an element.
 #![forbid(unsafe_code)]
 
+mod access;
+mod chunk;
+mod endurance;
+mod error;
+mod firmware;
+mod media;
+pub mod persistent;
+mod placement;
+mod self_test;
 mod smart;
+mod support;
+mod telemetry;
+pub mod vendor;
+pub use access::*;
+pub use chunk::{Chunk, Chunks, LengthError};
+pub use endurance::*;
+pub use error::{ErrorEntry, ParameterErrorLocation, TransportType};
+pub use firmware::{ActiveFirmware, FirmwareSlots};
+pub use media::*;
+pub use placement::*;
+pub use self_test::*;
 pub use smart::{CriticalWarning, Smart};
+pub use support::*;
+pub use telemetry::TelemetryHeader;
 
 use crate::codes;
+use crate::describe::{Describe, Descriptor};
+use crate::identify::NamespaceList;
 
 codes! {
     /// Log Page Identifier. C0h to FFh are the vendor's.
@@ -102,4 +130,38 @@ codes! {
         /// Changed Zone List.
         0xbf CHANGED_ZONES "Changed Zone List";
     }
+}
+
+/// What a log page is: the structure, or its head where a list follows. For a vendor's page see [`vendor::identify`].
+pub const fn descriptor(lid: LogId) -> Option<&'static Descriptor> {
+    Some(match lid {
+        LogId::SUPPORTED_PAGES => const { &SupportedLogPages::DESCRIPTOR },
+        LogId::ERROR => const { &ErrorEntry::DESCRIPTOR },
+        LogId::SMART => const { &Smart::DESCRIPTOR },
+        LogId::FIRMWARE_SLOT => const { &FirmwareSlots::DESCRIPTOR },
+        LogId::CHANGED_NAMESPACES | LogId::CHANGED_ALLOCATED_NAMESPACES => const { &NamespaceList::DESCRIPTOR },
+        LogId::COMMAND_EFFECTS => const { &CommandEffects::DESCRIPTOR },
+        LogId::SELF_TEST => const { &SelfTest::DESCRIPTOR },
+        LogId::TELEMETRY_HOST | LogId::TELEMETRY_CONTROLLER => const { &TelemetryHeader::DESCRIPTOR },
+        LogId::ENDURANCE_GROUP => const { &EnduranceGroup::DESCRIPTOR },
+        LogId::PREDICTABLE_LATENCY => const { &PredictableLatencySet::DESCRIPTOR },
+        LogId::PREDICTABLE_LATENCY_AGGREGATE | LogId::ENDURANCE_GROUP_AGGREGATE => {
+            const { &AggregateHeader::DESCRIPTOR }
+        }
+        LogId::ANA => const { &AnaHeader::DESCRIPTOR },
+        LogId::PERSISTENT_EVENT => const { &persistent::PersistentEventHeader::DESCRIPTOR },
+        LogId::LBA_STATUS => const { &LbaStatusHeader::DESCRIPTOR },
+        LogId::FEATURE_EFFECTS => const { &FeatureEffects::DESCRIPTOR },
+        LogId::LOCKDOWN => const { &LockdownLog::DESCRIPTOR },
+        LogId::BOOT_PARTITION => const { &BootPartitionHeader::DESCRIPTOR },
+        LogId::ROTATIONAL_MEDIA => const { &RotationalMedia::DESCRIPTOR },
+        LogId::FDP_CONFIGURATIONS => const { &FdpConfigurationsHeader::DESCRIPTOR },
+        LogId::FDP_HANDLE_USAGE => const { &HandleUsageHeader::DESCRIPTOR },
+        LogId::FDP_STATISTICS => const { &FdpStatistics::DESCRIPTOR },
+        LogId::FDP_EVENTS => const { &FdpEvents::DESCRIPTOR },
+        LogId::RESERVATION => const { &ReservationNotification::DESCRIPTOR },
+        LogId::SANITIZE => const { &Sanitize::DESCRIPTOR },
+        LogId::CHANGED_ZONES => const { &ChangedZones::DESCRIPTOR },
+        _ => return None,
+    })
 }

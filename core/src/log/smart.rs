@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::{bits, structure};
-use zerocopy::little_endian::{U16, U32, U128};
+use zerocopy::little_endian::{U16, U32, U64, U128};
 
 bits! {
     /// Critical Warning: the states of the controller that need attention.
@@ -75,7 +75,11 @@ structure! {
         224 thermal_management_1_time: U32 = amount(1, "s"), "Total Time For Thermal Management Temperature 1";
         /// Seconds of heavy throttling.
         228 thermal_management_2_time: U32 = amount(1, "s"), "Total Time For Thermal Management Temperature 2";
+        /// Energy that the subsystem has taken over its life.
+        232 lifetime_energy: U64 = COUNT.zero("not reported"), "Operational Lifetime Energy Consumed";
+        /// Power measured last: value (bits 15:0), scale (17:16) and kind (25:20).
+        240 interval_power: U32 = HEX.zero("not reported"), "Interval Power Measurement";
         /// Reserved.
-        232 reserved_232: [u8; 280] = RESERVED, "Reserved";
+        244 reserved_244: [u8; 268] = RESERVED, "Reserved";
     }
 }
