@@ -13,10 +13,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use nvmetal_driver::clock::{MILLISECOND_NS, SECOND_NS};
-use nvmetal_driver::dma::{BufferPool, DmaMemory, PageKind};
+use nvmetal_driver::dma::{BufferPool, DmaMemory, PageKind, leaked_bytes};
 use nvmetal_driver::pci::PciAddress;
 use nvmetal_driver::transport::vfio::VfioTransport;
-use nvmetal_driver::transport::{Transport, TransportError, Waiting};
+use nvmetal_driver::transport::{Signals, Transport, TransportError, Waiting};
 use nvmetal_driver::vfio::interrupt::InterruptKind;
 use nvmetal_driver::vfio::{IommuChoice, IommuKind, VfioDevice, VfioError, VfioOptions};
 use nvmetal_driver::{Admin, Controller, ControllerOptions};
@@ -321,7 +321,7 @@ fn a_reset_forgets_everything_and_keeps_the_mapping() {
         assert_eq!(transport.read32(CSTS).expect("CSTS") & 1, 0, "not ready");
         assert_ne!(transport.read64(CAP).expect("CAP"), u64::MAX);
         assert_eq!(command(&device_descriptor()) & 6, 2, "registers can be reached, transfers are off");
-        assert_eq!(transport.signals(), nvmetal_driver::transport::Signals::default());
+        assert_eq!(transport.signals(), Signals::default());
     }
 }
 
@@ -448,19 +448,59 @@ fn many_cycles_leave_no_descriptor_and_no_mapping_behind() {
     }
 }
 
+/// Sends a line to the machine's monitor.
+fn monitor(request: &str) {
+    let line = std::env::var("VM_CTL").expect("VM_CTL is the monitor's line");
+    let control = fs::OpenOptions::new().read(true).write(true).open(line).expect("the monitor's line opens");
+    rustix::io::write(control.as_fd(), format!("{request}\n").as_bytes()).expect("a request");
+}
+
+/// Waits until the transport's signals are as wanted.
+fn wait_for(transport: &VfioTransport, wanted: impl Fn(Signals) -> bool) {
+    let deadline_ns = transport.clock().now_ns() + 20 * SECOND_NS;
+    while !wanted(transport.signals()) {
+        assert!(transport.clock().now_ns() < deadline_ns, "the notice arrives");
+        transport.idle(transport.clock().now_ns() + 10 * MILLISECOND_NS, Waiting::Register);
+    }
+}
+
+/// Needs PCIe's own hot plug: `--boot --qemu-arg "-global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off"`.
+#[test]
+#[ignore = "needs a function bound to vfio-pci, a monitor, and error reporting of the root port"]
+fn a_fatal_error_on_the_link_is_told() {
+    let transport = open(IommuChoice::Auto);
+    assert!(!transport.signals().error);
+    monitor("hmp pcie_aer_inject_error rp0 SDN");
+    wait_for(&transport, |signals| signals.error);
+}
+
 /// Its name makes it the last one in order, for it takes the first drive away.
 #[test]
 #[ignore = "needs a function bound to vfio-pci and a monitor"]
 fn when_the_drive_is_politely_taken_away_we_are_told() {
-    let Ok(line) = std::env::var("VM_CTL") else { panic!("VM_CTL is the monitor's line") };
     let transport = open(IommuChoice::Auto);
     assert!(!transport.signals().release_requested);
-    let control = fs::OpenOptions::new().read(true).write(true).open(line).expect("the monitor's line opens");
-    rustix::io::write(control.as_fd(), b"qmp {\"execute\":\"device_del\",\"arguments\":{\"id\":\"nvme0\"}}\n")
-        .expect("a request");
-    let deadline_ns = transport.clock().now_ns() + 20 * SECOND_NS;
-    while !transport.signals().release_requested {
-        assert!(transport.clock().now_ns() < deadline_ns, "the request arrives");
-        transport.idle(transport.clock().now_ns() + 10 * MILLISECOND_NS, Waiting::Register);
-    }
+    monitor("qmp {\"execute\":\"device_del\",\"arguments\":{\"id\":\"nvme0\"}}");
+    wait_for(&transport, |signals| signals.release_requested);
+}
+
+/// On a machine without an IOMMU, with `vfio.enable_unsafe_noiommu_mode=1`.
+#[test]
+#[ignore = "needs a function in no-IOMMU mode"]
+fn d21_without_an_iommu_the_drive_is_refused_unless_asked_for_by_name() {
+    let refused = VfioDevice::open(address(), &options(IommuChoice::Auto)).expect_err("no IOMMU");
+    println!("{refused}");
+    assert!(matches!(refused, VfioError::NoIommuMode { .. }), "{refused}");
+    let options = VfioOptions { unsafe_no_iommu: true, ..options(IommuChoice::Auto) };
+    let transport: Arc<dyn Transport> = Arc::new(VfioTransport::open(address(), &options).expect("by name it opens"));
+    assert_eq!(transport.info().detail, "no-iommu");
+    let options = ControllerOptions { io_queues: 1, ..ControllerOptions::default() };
+    let controller = Controller::open(Arc::clone(&transport), options).expect("the controller comes up");
+    println!("{:?}", controller.smart().expect("SMART").percentage_used);
+    controller.shutdown().expect("an orderly end");
+    let before = leaked_bytes();
+    let memory = DmaMemory::new(transport, 4096).expect("a huge page");
+    assert_eq!(memory.pages(), PageKind::Huge);
+    drop(memory);
+    assert_eq!(leaked_bytes(), before + (2 << 20), "nothing is ever called quiet");
 }

@@ -50,6 +50,13 @@ pub struct DmaMemory {
     transport: Arc<dyn Transport>,
 }
 
+/// In which order an allocation's pages are taken from the system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Upwards,
+    Downwards,
+}
+
 /// The part that the process owns.
 struct Host {
     map: MmapRaw,
@@ -66,7 +73,25 @@ impl DmaMemory {
     /// [`DmaError::Allocate`] where the system has no memory, [`DmaError::Map`] where the transport refuses (the locked
     /// memory limit, no free IOVA, too many mappings).
     pub fn new(transport: Arc<dyn Transport>, bytes: usize) -> Result<Self, DmaError> {
-        let host = Host::allocate(bytes)?;
+        if transport.needs_huge_pages() {
+            return Self::of_adjacent_huge_pages(&transport, bytes);
+        }
+        Self::map(transport, Host::allocate(bytes)?)
+    }
+
+    /// Huge pages are handed out in one direction of memory or the other, depending on how the system came by them. One
+    /// of both orders has them next to each other, if they are at all.
+    fn of_adjacent_huge_pages(transport: &Arc<dyn Transport>, bytes: usize) -> Result<Self, DmaError> {
+        let upwards = Self::map(Arc::clone(transport), Host::of_pages(bytes, PageKind::Huge, Order::Upwards)?);
+        match upwards {
+            Err(DmaError::Map(_)) => {
+                Self::map(Arc::clone(transport), Host::of_pages(bytes, PageKind::Huge, Order::Downwards)?)
+            }
+            other => other,
+        }
+    }
+
+    fn map(transport: Arc<dyn Transport>, host: Host) -> Result<Self, DmaError> {
         let range = HostRange { pointer: host.pointer(), bytes: host.map.len(), file: Some((host.file.as_fd(), 0)) };
         let iova = transport.map(range)?;
         Ok(Self { host: ManuallyDrop::new(host), iova, transport })
@@ -204,15 +229,15 @@ impl fmt::Debug for DmaMemory {
 impl Host {
     fn allocate(bytes: usize) -> Result<Self, DmaError> {
         if bytes >= HUGE_FROM_BYTES {
-            match Self::of_pages(bytes, PageKind::Huge) {
+            match Self::of_pages(bytes, PageKind::Huge, Order::Upwards) {
                 Ok(host) => return Ok(host),
                 Err(error) => log::debug!("no huge pages, normal ones are taken: {error}"),
             }
         }
-        Self::of_pages(bytes, PageKind::Normal)
+        Self::of_pages(bytes, PageKind::Normal, Order::Upwards)
     }
 
-    fn of_pages(bytes: usize, pages: PageKind) -> Result<Self, DmaError> {
+    fn of_pages(bytes: usize, pages: PageKind, order: Order) -> Result<Self, DmaError> {
         let failed = |what: &'static str| {
             move |source: rustix::io::Errno| DmaError::Allocate { bytes, what, source: source.into() }
         };
@@ -229,7 +254,20 @@ impl Host {
             .map_err(failed("memfd_create"))?;
         rustix::fs::ftruncate(&file, length as u64).map_err(failed("ftruncate"))?;
         // Takes every page now, and says so if there are not enough; touching them later would end in SIGBUS.
-        rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, length as u64).map_err(failed("fallocate"))?;
+        let take = |offset: usize, bytes: usize| {
+            rustix::fs::fallocate(&file, FallocateFlags::empty(), offset as u64, bytes as u64).map_err(failed(
+                match pages {
+                    PageKind::Normal => "fallocate",
+                    PageKind::Huge => "taking huge pages (how many there are: /proc/sys/vm/nr_hugepages)",
+                },
+            ))
+        };
+        match order {
+            Order::Upwards => take(0, length)?,
+            Order::Downwards => {
+                (0..length).step_by(page_bytes).rev().try_for_each(|offset| take(offset, page_bytes))?;
+            }
+        }
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
             .map_err(failed("sealing against truncation"))?;
         let map = MmapOptions::new().len(length).populate().map_raw(&file).map_err(|source| DmaError::Allocate {

@@ -205,6 +205,11 @@ pub trait Transport: Send + Sync + fmt::Debug {
     /// `crate::dma::DmaMemory` is the owner that sees to it.
     fn map(&self, memory: HostRange<'_>) -> Result<u64, TransportError>;
 
+    /// Whether memory has to be made of huge pages, because ordinary ones may move and nothing translates addresses.
+    fn needs_huge_pages(&self) -> bool {
+        false
+    }
+
     /// Takes a range back from the device. `iova` and `bytes` are those of one [`Transport::map`].
     fn unmap(&self, iova: u64, bytes: u64) -> Result<Unmapped, TransportError>;
 

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::clock::Clock;
 use crate::pci::PciAddress;
-use crate::vfio::{VfioDevice, VfioError, VfioOptions};
+use crate::vfio::{IommuKind, VfioDevice, VfioError, VfioOptions};
 
 /// A drive behind VFIO.
 #[derive(Debug)]
@@ -161,6 +161,10 @@ impl Transport for VfioTransport {
     fn map(&self, memory: HostRange<'_>) -> Result<u64, TransportError> {
         let pointer = memory.pointer.as_ptr().expose_provenance();
         self.device.space().map(pointer, memory.bytes as u64)
+    }
+
+    fn needs_huge_pages(&self) -> bool {
+        self.device.space().kind() == IommuKind::NoIommu
     }
 
     fn unmap(&self, iova: u64, bytes: u64) -> Result<Unmapped, TransportError> {

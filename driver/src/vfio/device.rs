@@ -36,13 +36,21 @@ pub struct VfioOptions {
     pub interrupts: Option<InterruptKind>,
     /// Whether 64-bit registers are accessed in halves, lower half first, for controllers that need that.
     pub split_registers: bool,
+    /// Whether a function without an IOMMU is opened all the same (see `no_iommu`): a drive may then write anywhere.
+    pub unsafe_no_iommu: bool,
     /// Where `/sys` and `/dev` are.
     pub sysfs: Sysfs,
 }
 
 impl Default for VfioOptions {
     fn default() -> Self {
-        Self { iommu: IommuChoice::Auto, interrupts: None, split_registers: false, sysfs: Sysfs::host() }
+        Self {
+            iommu: IommuChoice::Auto,
+            interrupts: None,
+            split_registers: false,
+            unsafe_no_iommu: false,
+            sysfs: Sysfs::host(),
+        }
     }
 }
 
@@ -67,7 +75,7 @@ impl VfioDevice {
     ///
     /// Its registers can be reached afterwards; it cannot start transfers until [`VfioDevice::set_bus_master`].
     pub fn open(address: PciAddress, options: &VfioOptions) -> Result<Self, VfioError> {
-        let nodes = Nodes::find(&options.sysfs, address)?;
+        let nodes = Nodes::find(&options.sysfs, address, options.unsafe_no_iommu)?;
         let (space, device) = AddressSpace::open_device(address, &nodes, options.iommu)
             .map_err(|error| name_holders(error, &options.sysfs))?;
         let step = |step| move |errno| VfioError::step(address, step, errno);

@@ -64,7 +64,8 @@ pub enum VfioError {
     /// The group was opened without an IOMMU behind it.
     #[error(
         "{address}: its group is in no-IOMMU mode: nothing would keep the drive from writing anywhere in memory, so it is \
-         not used. Switch the IOMMU on, and load vfio without enable_unsafe_noiommu_mode"
+         not used. Switch the IOMMU on in the firmware; on a machine that has none, and with nothing to lose, \
+         --unsafe-no-iommu takes the risk"
     )]
     NoIommuMode {
         /// Its address.

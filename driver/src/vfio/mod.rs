@@ -5,7 +5,8 @@
 //! | module | what it answers |
 //! |---|---|
 //! | [`nodes`] | which files in `/dev` belong to the function, and may we open them? |
-//! | `type1`, `iommufd` | the two kernel interfaces that put it behind the IOMMU; [`Iommu`] is what they have in common |
+//! | `type1`, `iommufd` | the two kernel interfaces that put it behind the IOMMU; `Iommu` is what they have in common |
+//! | `no_iommu` | and what is left where there is no IOMMU |
 //! | [`iova`] | which addresses the device may see, and which are free |
 //! | [`memlock`] | whether the process may pin as much memory as is wanted |
 //! | [`space`] | one IOMMU group's address space: the three above together |
@@ -25,6 +26,7 @@ mod ioctl;
 mod iommufd;
 pub mod iova;
 pub mod memlock;
+mod no_iommu;
 pub mod nodes;
 pub mod region;
 pub mod sigbus;
@@ -63,6 +65,8 @@ pub enum IommuKind {
     Iommufd,
     /// Containers and groups.
     Type1,
+    /// A group without an IOMMU: the device reaches all of memory.
+    NoIommu,
 }
 
 impl fmt::Display for IommuKind {
@@ -70,6 +74,7 @@ impl fmt::Display for IommuKind {
         f.write_str(match self {
             Self::Iommufd => "iommufd",
             Self::Type1 => "type1",
+            Self::NoIommu => "no-iommu",
         })
     }
 }
@@ -91,6 +96,12 @@ pub(crate) trait Iommu: Send + Sync + fmt::Debug {
 
     /// The usable addresses of all devices that are in it now.
     fn geometry(&self, address: PciAddress) -> Result<Geometry, VfioError>;
+
+    /// The address at which the device sees memory whether we want or not; `None` where there is an IOMMU and the
+    /// address can be chosen. Without one, why not may be the answer.
+    fn fixed_address(&self, _pointer: usize, _bytes: u64) -> Result<Option<u64>, String> {
+        Ok(None)
+    }
 
     /// Makes `bytes` bytes at `pointer` of this process visible at `iova`, for reading and writing. They stay pinned
     /// until they are unmapped.

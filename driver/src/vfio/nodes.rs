@@ -18,6 +18,8 @@ use crate::pci::{PciAddress, Sysfs, iommu};
 pub struct Nodes {
     /// The number of its IOMMU group.
     pub group: String,
+    /// Whether the group has no IOMMU behind it.
+    pub no_iommu: bool,
     /// `/dev/vfio/GROUP`.
     pub group_node: PathBuf,
     /// `/dev/vfio/devices/vfioN`, whether it exists or not; `None` where sysfs has no such name.
@@ -29,8 +31,9 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// Finds the files of the function at `address`, which must be in vfio-pci's hands.
-    pub fn find(sysfs: &Sysfs, address: PciAddress) -> Result<Self, VfioError> {
+    /// Finds the files of the function at `address`, which must be in vfio-pci's hands, and behind an IOMMU unless
+    /// `unsafe_no_iommu`.
+    pub fn find(sysfs: &Sysfs, address: PciAddress, unsafe_no_iommu: bool) -> Result<Self, VfioError> {
         let function = sysfs.pci_device(address);
         if !function.is_dir() {
             return Err(VfioError::NoSuchDevice { address });
@@ -47,7 +50,8 @@ impl Nodes {
         };
         // Only its name counts: kernels without device files have it, too.
         let device = sysfs.names_or_none(function.join("vfio-dev")).into_iter().next();
-        if group.no_iommu || device.as_deref().is_some_and(|name| name.starts_with("noiommu-")) {
+        let no_iommu = group.no_iommu || device.as_deref().is_some_and(|name| name.starts_with("noiommu-"));
+        if no_iommu && !unsafe_no_iommu {
             return Err(VfioError::NoIommuMode { address });
         }
         Ok(Self {
@@ -56,6 +60,7 @@ impl Nodes {
             container_node: sysfs.dev("vfio/vfio"),
             iommufd_node: sysfs.dev("iommu"),
             group: group.number.to_string(),
+            no_iommu,
         })
     }
 }
@@ -112,7 +117,7 @@ mod tests {
     #[test]
     fn a_bound_function_has_its_groups_node() {
         let (_root, sysfs) = machine(Some("vfio-pci"), Some("7"));
-        let nodes = Nodes::find(&sysfs, address()).expect("nodes");
+        let nodes = Nodes::find(&sysfs, address(), false).expect("nodes");
         assert_eq!(nodes.group, "7");
         assert_eq!(nodes.group_node, sysfs.dev("vfio/7"));
         assert_eq!(nodes.device_node, None);
@@ -121,15 +126,15 @@ mod tests {
     #[test]
     fn d11_without_any_group_the_iommu_is_off_and_with_others_this_one_is_missing() {
         let (_root, sysfs) = machine(Some("vfio-pci"), None);
-        assert!(matches!(Nodes::find(&sysfs, address()), Err(VfioError::IommuOff { .. })));
+        assert!(matches!(Nodes::find(&sysfs, address(), false), Err(VfioError::IommuOff { .. })));
         create_dir_all(sysfs.sys("kernel/iommu_groups/3")).expect("a directory");
-        assert!(matches!(Nodes::find(&sysfs, address()), Err(VfioError::NoGroup { .. })));
+        assert!(matches!(Nodes::find(&sysfs, address(), false), Err(VfioError::NoGroup { .. })));
     }
 
     #[test]
     fn d12_the_functions_own_driver_decides() {
         let (_root, sysfs) = machine(Some("nvme"), Some("7"));
-        match Nodes::find(&sysfs, address()) {
+        match Nodes::find(&sysfs, address(), false) {
             Err(VfioError::NotBound { driver, .. }) => assert_eq!(driver.as_deref(), Some("nvme")),
             other => panic!("{other:?}"),
         }
@@ -139,14 +144,17 @@ mod tests {
     fn d21_a_group_without_iommu_is_recognised_and_refused() {
         let (_root, sysfs) = machine(Some("vfio-pci"), Some("0"));
         write(sysfs.sys("kernel/iommu_groups/0/name"), "vfio-noiommu\n").expect("a file");
-        assert!(matches!(Nodes::find(&sysfs, address()), Err(VfioError::NoIommuMode { .. })));
+        assert!(matches!(Nodes::find(&sysfs, address(), false), Err(VfioError::NoIommuMode { .. })));
+        let nodes = Nodes::find(&sysfs, address(), true).expect("allowed by name only");
+        assert!(nodes.no_iommu);
+        assert_eq!(nodes.group_node, sysfs.dev("vfio/noiommu-0"));
     }
 
     #[test]
     fn d21_a_device_file_without_iommu_is_recognised_and_refused() {
         let (_root, sysfs) = machine(Some("vfio-pci"), Some("0"));
         create_dir_all(sysfs.pci_device(address()).join("vfio-dev/noiommu-vfio0")).expect("a directory");
-        assert!(matches!(Nodes::find(&sysfs, address()), Err(VfioError::NoIommuMode { .. })));
+        assert!(matches!(Nodes::find(&sysfs, address(), false), Err(VfioError::NoIommuMode { .. })));
     }
 
     #[test]
@@ -163,6 +171,6 @@ mod tests {
     fn an_unknown_function_is_said_to_be_unknown() {
         let (_root, sysfs) = machine(None, None);
         let other = "0000:02:00.0".parse().expect("an address");
-        assert!(matches!(Nodes::find(&sysfs, other), Err(VfioError::NoSuchDevice { .. })));
+        assert!(matches!(Nodes::find(&sysfs, other, false), Err(VfioError::NoSuchDevice { .. })));
     }
 }

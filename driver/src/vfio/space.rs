@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use super::iommufd::Iommufd;
 use super::iova::IovaAllocator;
 use super::memlock::{Accounting, LockedMemory};
+use super::no_iommu::NoIommu;
 use super::nodes::Nodes;
 use super::type1::Type1;
 use super::{Geometry, Iommu, IommuChoice, IommuKind, VfioError};
@@ -86,7 +87,7 @@ impl AddressSpace {
     pub fn locked_memory(&self) -> LockedMemory {
         LockedMemory::now(match self.kind {
             IommuKind::Iommufd => Accounting::User,
-            IommuKind::Type1 => Accounting::Process,
+            IommuKind::Type1 | IommuKind::NoIommu => Accounting::Process,
         })
     }
 
@@ -99,6 +100,9 @@ impl AddressSpace {
     pub(crate) fn map(&self, pointer: usize, bytes: u64) -> Result<u64, TransportError> {
         let failed = |detail: String| TransportError::Map { address: self.address.to_string(), bytes, detail };
         let Some(inner) = &self.inner else { return Err(failed("the address space is closed".to_owned())) };
+        if let Some(physical) = inner.iommu.fixed_address(pointer, bytes).map_err(failed)? {
+            return Ok(physical);
+        }
         let shortage = |state: LockedMemory| state.check(bytes).err().map(|shortage| shortage.to_string());
         if let Some(shortage) = shortage(self.locked_memory()) {
             return Err(failed(shortage));
@@ -130,6 +134,9 @@ impl AddressSpace {
             source,
         };
         let Some(inner) = &self.inner else { return Err(system(Errno::BADF.into())) };
+        if self.kind == IommuKind::NoIommu {
+            return Ok(Unmapped::MayBeWritten);
+        }
         lock(&inner.allocator)
             .is_taken(iova, bytes)
             .map_err(|error| system(std::io::Error::new(std::io::ErrorKind::InvalidInput, error)))?;
@@ -160,6 +167,8 @@ impl Drop for AddressSpace {
 impl IommuChoice {
     fn allows(self, kind: IommuKind) -> bool {
         match self {
+            // Without an IOMMU there is nothing to choose from.
+            _ if kind == IommuKind::NoIommu => true,
             Self::Auto => true,
             Self::Iommufd => kind == IommuKind::Iommufd,
             Self::Type1 => kind == IommuKind::Type1,
@@ -169,6 +178,9 @@ impl IommuChoice {
 
 /// Opens the interface that was chosen, or the better one of those that are there.
 fn open_iommu(address: PciAddress, nodes: &Nodes, choice: IommuChoice) -> Result<Box<dyn Iommu>, VfioError> {
+    if nodes.no_iommu {
+        return Ok(Box::new(NoIommu::open(address, nodes)?));
+    }
     let iommufd = || Iommufd::usable(address, nodes).and_then(|()| Iommufd::open(address, nodes));
     match choice {
         IommuChoice::Iommufd => Ok(Box::new(iommufd()?)),

@@ -16,9 +16,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
-use vfio_bindings::bindings::vfio::{
-    VFIO_API_VERSION, VFIO_GROUP_FLAGS_VIABLE, VFIO_NOIOMMU_IOMMU, VFIO_TYPE1_IOMMU, VFIO_TYPE1v2_IOMMU,
-};
+use vfio_bindings::bindings::vfio::{VFIO_API_VERSION, VFIO_GROUP_FLAGS_VIABLE, VFIO_TYPE1_IOMMU, VFIO_TYPE1v2_IOMMU};
 
 use super::capability::Type1Info;
 use super::nodes::{self, Nodes};
@@ -28,14 +26,20 @@ use crate::pci::PciAddress;
 /// A container with one group in it.
 #[derive(Debug)]
 pub(super) struct Type1 {
+    container: Container,
+}
+
+/// A container, the group in it, and what is done with both whatever the IOMMU type.
+#[derive(Debug)]
+pub(super) struct Container {
     // In the order in which they have to be closed.
     group: File,
     container: File,
 }
 
-impl Type1 {
-    /// Opens the group and gives it a container of its own.
-    pub(super) fn open(address: PciAddress, nodes: &Nodes) -> Result<Self, VfioError> {
+impl Container {
+    /// Opens both, puts the group into the container, and sets the first of `kinds` that the container knows.
+    pub(super) fn open(address: PciAddress, nodes: &Nodes, kinds: &[u32]) -> Result<Self, VfioError> {
         let step = |step| move |errno| VfioError::step(address, step, errno);
         let container = nodes::open(address, &nodes.container_node)?;
         let version = ioctl::api_version(fd(&container)).map_err(step("VFIO_GET_API_VERSION"))?;
@@ -48,32 +52,39 @@ impl Type1 {
                 ),
             });
         }
-        let knows = |kind| ioctl::check_extension(fd(&container), kind).map_err(step("VFIO_CHECK_EXTENSION"));
-        let kind = if knows(VFIO_TYPE1v2_IOMMU)? {
-            VFIO_TYPE1v2_IOMMU
-        } else if knows(VFIO_TYPE1_IOMMU)? {
-            VFIO_TYPE1_IOMMU
-        } else {
-            return Err(VfioError::NoType1 { address });
-        };
+        let mut known = None;
+        for kind in kinds {
+            let knows = ioctl::check_extension(fd(&container), *kind).map_err(step("VFIO_CHECK_EXTENSION"))?;
+            known = known.or(knows.then_some(*kind));
+        }
+        let kind = known.ok_or(VfioError::NoType1 { address })?;
         let group = nodes::open(address, &nodes.group_node)?;
         let flags = ioctl::group_flags(fd(&group)).map_err(step("VFIO_GROUP_GET_STATUS"))?;
         if flags & VFIO_GROUP_FLAGS_VIABLE == 0 {
             return Err(VfioError::NotViable { address, group: nodes.group.clone() });
         }
         ioctl::set_container(fd(&group), fd(&container)).map_err(step("VFIO_GROUP_SET_CONTAINER"))?;
-        ioctl::set_iommu(fd(&container), kind).map_err(|errno| {
-            // A group that was opened without IOMMU takes no other type than that.
-            match ioctl::check_extension(fd(&container), VFIO_NOIOMMU_IOMMU) {
-                Ok(true) if errno == Errno::NODEV => VfioError::NoIommuMode { address },
-                _ => VfioError::step(address, "VFIO_SET_IOMMU", errno),
-            }
-        })?;
+        ioctl::set_iommu(fd(&container), kind).map_err(step("VFIO_SET_IOMMU"))?;
         Ok(Self { group, container })
     }
 
+    /// Opens the function at `address`.
+    pub(super) fn device(&self, address: PciAddress) -> Result<OwnedFd, VfioError> {
+        let name = CString::new(address.to_string()).map_err(|_| VfioError::NoSuchDevice { address })?;
+        ioctl::device_of_group(fd(&self.group), &name)
+            .map_err(|errno| VfioError::step(address, "VFIO_GROUP_GET_DEVICE_FD", errno))
+    }
+}
+
+impl Type1 {
+    /// Opens the group and gives it a container of its own.
+    pub(super) fn open(address: PciAddress, nodes: &Nodes) -> Result<Self, VfioError> {
+        let container = Container::open(address, nodes, &[VFIO_TYPE1v2_IOMMU, VFIO_TYPE1_IOMMU])?;
+        Ok(Self { container })
+    }
+
     fn info(&self) -> Result<Option<Type1Info>, Errno> {
-        ioctl::iommu_info(fd(&self.container)).map(|bytes| Type1Info::parse(&bytes))
+        ioctl::iommu_info(fd(&self.container.container)).map(|bytes| Type1Info::parse(&bytes))
     }
 }
 
@@ -83,9 +94,7 @@ impl Iommu for Type1 {
     }
 
     fn open_device(&self, address: PciAddress, _nodes: &Nodes) -> Result<OwnedFd, VfioError> {
-        let name = CString::new(address.to_string()).map_err(|_| VfioError::NoSuchDevice { address })?;
-        ioctl::device_of_group(fd(&self.group), &name)
-            .map_err(|errno| VfioError::step(address, "VFIO_GROUP_GET_DEVICE_FD", errno))
+        self.container.device(address)
     }
 
     fn geometry(&self, address: PciAddress) -> Result<Geometry, VfioError> {
@@ -104,11 +113,11 @@ impl Iommu for Type1 {
     }
 
     fn map(&self, pointer: usize, iova: u64, bytes: u64) -> Result<(), Errno> {
-        ioctl::map_dma(fd(&self.container), pointer, iova, bytes)
+        ioctl::map_dma(fd(&self.container.container), pointer, iova, bytes)
     }
 
     fn unmap(&self, iova: u64, bytes: u64) -> Result<u64, Errno> {
-        ioctl::unmap_dma(fd(&self.container), iova, bytes)
+        ioctl::unmap_dma(fd(&self.container.container), iova, bytes)
     }
 
     fn explain(&self, error: Errno) -> Option<String> {
