@@ -13,7 +13,8 @@ use serde::Serialize;
 
 use super::PciAddress;
 use super::device_spec::NvmeName;
-use super::sysfs::{DeviceNumber, Sysfs, SysfsError};
+use super::host::DeviceNumber;
+use super::sysfs::{Sysfs, SysfsError};
 
 /// Class code of an NVM Express I/O controller.
 const CLASS_NVME_IO: u32 = 0x01_0802;

@@ -18,6 +18,7 @@ pub mod config;
 pub mod device_spec;
 pub mod enumerate;
 pub mod environment;
+mod host;
 pub mod iommu;
 pub mod link;
 mod sysfs;
@@ -26,6 +27,5 @@ mod testing;
 pub mod usage;
 
 pub use address::{AddressError, AddressFault, PciAddress};
-pub use sysfs::{
-    DeviceNode, DeviceNumber, DeviceNumberError, ExclusiveOpen, HostActions, Process, Sysfs, SysfsError, ThisHost,
-};
+pub use host::{DeviceNode, DeviceNumber, DeviceNumberError, ExclusiveOpen, HostActions, ThisHost};
+pub use sysfs::{Process, Sysfs, SysfsError};

@@ -16,7 +16,8 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use super::PciAddress;
-use super::sysfs::{DeviceNode, ExclusiveOpen, HostActions, Sysfs};
+use super::host::{DeviceNode, ExclusiveOpen, HostActions};
+use super::sysfs::Sysfs;
 
 /// Something that happens while a wait goes on.
 pub(crate) struct AtPause(pub Box<dyn FnOnce() + Send>);

@@ -10,7 +10,8 @@ use std::path::PathBuf;
 
 use crate::pci::PciAddress;
 use crate::pci::enumerate::IommuGroup;
-use crate::pci::sysfs::{DeviceNode, Sysfs};
+use crate::pci::host::DeviceNode;
+use crate::pci::sysfs::Sysfs;
 use crate::pci::usage::{OpenHandle, open_handles};
 
 /// The nodes through which VFIO gives a function to a process.

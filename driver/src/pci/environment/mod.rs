@@ -4,7 +4,7 @@
 //! from happening at all; a *warning* costs speed, or makes figures harder to compare. Nothing is changed here and
 //! nothing is opened: it can be asked at any time, by any user, also about a drive that is in use.
 //!
-//! [`machine`] looks at the kernel, its IOMMU and its modules; [`drive`] at one drive; [`speed`] at what matters to
+//! `machine` looks at the kernel, its IOMMU and its modules; `drive` at one drive; `speed` at what matters to
 //! people who want the last I/O per second.
 #![forbid(unsafe_code)]
 

@@ -9,7 +9,8 @@ use std::time::Duration;
 use super::{Doubt, Layer, Survey, Usage, UseChain, User};
 use crate::pci::PciAddress;
 use crate::pci::enumerate::{KernelController, KernelNamespace, NvmeFunction};
-use crate::pci::sysfs::{ExclusiveOpen, Sysfs, is_gone};
+use crate::pci::host::ExclusiveOpen;
+use crate::pci::sysfs::{Sysfs, is_gone};
 
 /// How often udev is given time to let go of a drive that it is looking at.
 const UDEV_TRIES: usize = 20;

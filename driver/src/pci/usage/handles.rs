@@ -3,7 +3,8 @@
 //! Every descriptor of every process is a link in `/proc/PID/fd`. A link is taken for a node when it leads to a device
 //! of the same number, or when its text is the node's path: the first finds nodes that go by another name in another
 //! mount namespace, the second a node whose device has gone. Reading other users' processes takes root; a process in a
-//! container does not see those outside. Both are told, since "nobody has it open" would be a guess then.
+//! container does not see those outside. Both are told, since "nobody has it open" would be a guess then. (A thread that
+//! has descriptors of its own, and a mapping of a node whose descriptor was closed, are not looked for.)
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -11,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::pci::sysfs::{DeviceNode, Process, Sysfs, is_gone};
+use crate::pci::host::DeviceNode;
+use crate::pci::sysfs::{Process, Sysfs, is_gone};
 
 /// The first process namespace of a kernel: that of the machine itself (PROC_PID_INIT_INO).
 const MACHINE_NAMESPACE: &str = "pid:[4026531836]";

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use super::{Doubt, Layer, Usage};
 use crate::pci::device_spec::{NamespaceName, NvmeName};
 use crate::pci::enumerate::KernelController;
-use crate::pci::sysfs::{DeviceNode, DeviceNumber, Sysfs};
+use crate::pci::host::{DeviceNode, DeviceNumber};
+use crate::pci::sysfs::Sysfs;
 
 /// More layers than anybody stacks.
 const MAX_LAYERS: usize = 16;
@@ -64,6 +65,14 @@ impl Tree {
                 tree.nodes.push(generic_node(sysfs, name, layer.clone()));
             }
             tree.walk(sysfs, &namespace.name, &[layer], true, usage);
+        }
+        // A namespace that the kernel can make no block device of (a command set or a format that it does not know) has
+        // its generic node alone.
+        for entry in sysfs.names_or_none(sysfs.sys("class/nvme").join(&controller.name)) {
+            let Ok(NvmeName::Generic(name)) = entry.parse() else { continue };
+            if !tree.nodes.iter().any(|node| node.name == entry) {
+                tree.nodes.push(generic_node(sysfs, name, Layer::Namespace { name: entry, nsid: None }));
+            }
         }
         tree
     }

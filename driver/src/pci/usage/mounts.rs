@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use super::layers::Node;
 use super::{Doubt, Usage, User};
-use crate::pci::sysfs::{DeviceNode, DeviceNumber, Process, Sysfs, SysfsError, is_gone, printable};
+use crate::pci::host::{DeviceNode, DeviceNumber};
+use crate::pci::sysfs::{Process, Sysfs, SysfsError, is_gone, printable};
 
 /// One line of a `mountinfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -171,6 +171,18 @@ fn an_open_handle_on_any_node_of_the_drive_refuses_it() {
 }
 
 #[test]
+fn a_namespace_without_a_block_device_is_in_use_through_its_generic_node() {
+    let (host, drive) = FakeHost::with_drive();
+    host.file("sys/class/nvme/nvme0/ng0n9/dev", "241:9\n");
+    host.link("sys/class/nvme-generic/ng0n9", host.path("sys/class/nvme/nvme0/ng0n9"));
+    let node = host.character_node("ng0n9", "241:9");
+    assert_eq!(refusals(&host, drive), [""; 0]);
+    host.process(815, "zns-tool", &[&node]);
+    let expected = format!("namespace ng0n9 -> {} open in PID 815 (zns-tool)", node.display());
+    assert_eq!(refusals(&host, drive), [expected]);
+}
+
+#[test]
 fn an_open_handle_under_another_name_is_found_by_its_number() {
     let (host, drive) = FakeHost::with_drive();
     let other = host.block_node("renamed-disk", "259:100");
