@@ -67,8 +67,6 @@ pub(crate) struct Live {
 /// What a worker recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Recorded {
-    pub read_ios: u64,
-    pub write_ios: u64,
     pub read_latency: Histogram,
     pub write_latency: Histogram,
     pub bins: Vec<Bin>,
@@ -234,11 +232,12 @@ impl<'a> Crew<'a> {
         let (mut bins, mut errors): (Vec<Bin>, _) = (Vec::new(), Errors::default());
         let (mut clock_error_ns, mut last_seen_ns, mut out_of_time) = (0, self.start_ns, false);
         for recorded in outcome.recorded {
-            read.ios += recorded.read_ios;
-            read.bytes += recorded.read_ios * setup.io_bytes;
+            let (read_ios, write_ios) = (recorded.read_latency.count(), recorded.write_latency.count());
+            read.ios += read_ios;
+            read.bytes += read_ios * setup.io_bytes;
             read.latency.merge(&recorded.read_latency);
-            write.ios += recorded.write_ios;
-            write.bytes += recorded.write_ios * setup.io_bytes;
+            write.ios += write_ios;
+            write.bytes += write_ios * setup.io_bytes;
             write.latency.merge(&recorded.write_latency);
             bins.resize(bins.len().max(recorded.bins.len()), Bin::default());
             for (sum, bin) in bins.iter_mut().zip(&recorded.bins) {
