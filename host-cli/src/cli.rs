@@ -68,6 +68,10 @@ pub enum Command {
     List(command::list::Arguments),
     /// Show the links from a drive to the processor and what they can carry
     Link(command::link::Arguments),
+    /// Judge drive, card and slot: link, health, speed, temperature; reads only
+    Validate(command::validate::Arguments),
+    /// Run one workload as fast as the drive can, and measure it
+    Bench(command::bench::Arguments),
     /// Take a drive from the kernel and leave it with vfio-pci
     Bind(command::bind::Arguments),
     /// Give drives back to the kernel, also those that a killed run left behind

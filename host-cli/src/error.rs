@@ -9,7 +9,7 @@ use std::fmt;
 use crate::exit::Exit;
 
 /// The result of everything in the command line.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What sort of trouble it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,8 +20,6 @@ pub enum Kind {
     UnknownDevice,
     /// Somebody uses the drive, or doubt remains.
     InUse,
-    /// Data is in danger.
-    DataInDanger,
     /// The user may not do it.
     NoPermission,
     /// The machine lacks VFIO, an IOMMU, a module, memory.
@@ -53,7 +51,6 @@ impl Kind {
             Self::Usage => "usage",
             Self::UnknownDevice => "unknown-device",
             Self::InUse => "in-use",
-            Self::DataInDanger => "data-in-danger",
             Self::NoPermission => "no-permission",
             Self::Environment => "environment",
             Self::DeviceLost => "device-lost",
@@ -72,7 +69,7 @@ impl Kind {
     pub const fn exit(self) -> Exit {
         match self {
             Self::Usage | Self::UnknownDevice => Exit::Usage,
-            Self::InUse | Self::DataInDanger => Exit::Refused,
+            Self::InUse => Exit::Refused,
             Self::NoPermission | Self::Environment => Exit::Environment,
             Self::DeviceLost | Self::TimedOut => Exit::Lost,
             Self::Unsupported => Exit::Unsupported,

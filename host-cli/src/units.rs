@@ -45,6 +45,39 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
 }
 
+/// Bytes per second from `3500`, `3500MB/s`, `3.5GB/s`, `3300MiB/s`; a bare number is in MB/s (10^6), as data sheets
+/// have it.
+pub fn parse_rate(text: &str) -> Result<f64, String> {
+    let wrong = || format!("'{text}' is not a rate; write it like 3500, 3500MB/s, 3.5GB/s or 3300MiB/s");
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
+    let (number, unit) = text.split_at(digits);
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    let factor = match unit.trim().trim_end_matches("/s").to_ascii_lowercase().as_str() {
+        "" | "mb" => 1e6,
+        "kb" => 1e3,
+        "gb" => 1e9,
+        "mib" => f64::from(1 << 20),
+        "gib" => f64::from(1 << 30),
+        _ => return Err(wrong()),
+    };
+    if number > 0.0 { Ok(number * factor) } else { Err("an expected rate is above 0".to_owned()) }
+}
+
+/// A number of I/Os per second from `500000`, `500k` or `1.2m` (powers of 1000, as data sheets have them).
+pub fn parse_iops(text: &str) -> Result<f64, String> {
+    let wrong = || format!("'{text}' is not a number of I/Os per second; write it like 500000, 500k or 1.2m");
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
+    let (number, unit) = text.split_at(digits);
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    let factor = match unit.to_ascii_lowercase().as_str() {
+        "" => 1.0,
+        "k" => 1e3,
+        "m" => 1e6,
+        _ => return Err(wrong()),
+    };
+    if number > 0.0 { Ok(number * factor) } else { Err("an expected number of I/Os is above 0".to_owned()) }
+}
+
 /// A rate in both families: `3562 MB/s, 3397 MiB/s`.
 pub fn rate(bytes_per_second: f64) -> String {
     let (mega, mebi) = (bytes_per_second / 1e6, bytes_per_second / f64::from(1 << 20));
@@ -153,6 +186,19 @@ mod tests {
         assert_eq!(parse_duration("2m"), Ok(Duration::from_secs(120)));
         for text in ["", "s", "-1", "5x", "1.2.3", "1e99999h"] {
             assert!(parse_duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn rates_of_data_sheets_are_decimal() {
+        assert_eq!(parse_rate("3500"), Ok(3.5e9));
+        assert_eq!(parse_rate("3500MB/s"), Ok(3.5e9));
+        assert_eq!(parse_rate("3.5 GB/s"), Ok(3.5e9));
+        assert_eq!(parse_rate("1MiB/s"), Ok(1_048_576.0));
+        assert_eq!(parse_iops("500k"), Ok(500_000.0));
+        assert_eq!(parse_iops("1.2M"), Ok(1_200_000.0));
+        for text in ["", "fast", "3500 IOPS", "0", "-1", "1..2"] {
+            assert!(parse_rate(text).is_err() && parse_iops(text).is_err(), "{text}");
         }
     }
 

@@ -30,8 +30,8 @@ pub struct Evidence {
     pub random_read: Option<Run>,
     /// Random reads of 4 KiB, one at a time.
     pub latency: Option<Run>,
-    /// Whether what was read had ever been written.
-    pub written: Written,
+    /// What went wrong while single blocks were read to see whether the drive holds data.
+    pub samples: IoErrors,
     /// The drive stopped answering; how that was seen.
     pub lost: Option<String>,
     /// What the user expects and accepts.
@@ -77,8 +77,6 @@ pub struct LoggedError {
     pub lba: Option<u64>,
     /// It was not there before the run.
     pub is_new: bool,
-    /// A command of ours that was meant to be refused has caused it.
-    pub is_ours: bool,
 }
 
 /// Composite temperature over the run, in kelvin.
@@ -117,6 +115,8 @@ pub struct Run {
     pub ios_per_second: Vec<u64>,
     /// What went wrong.
     pub errors: IoErrors,
+    /// Whether what was read had ever been written.
+    pub written: Written,
 }
 
 /// Latencies in nanoseconds.
@@ -128,6 +128,8 @@ pub struct Latency {
     pub mean: u64,
     /// Half were faster.
     pub p50: u64,
+    /// 90 % were faster.
+    pub p90: u64,
     /// 99 % were faster.
     pub p99: u64,
     /// 99.9 % were faster.
@@ -181,6 +183,16 @@ pub struct Wishes {
     pub accept_slot: bool,
 }
 
+impl IoErrors {
+    /// Adds those of another run, which came later.
+    pub fn add(&mut self, later: &Self) {
+        self.recovered += later.recovered;
+        self.failed += later.failed;
+        self.miscompares += later.miscompares;
+        self.first = self.first.take().or_else(|| later.first.clone());
+    }
+}
+
 impl Evidence {
     /// SMART at its newest.
     pub fn smart(&self) -> Option<&Smart> {
@@ -192,11 +204,32 @@ impl Evidence {
         [&self.sequential_read, &self.random_read, &self.latency].into_iter().flatten()
     }
 
+    /// Makes every run one of blocks that were never written, for tests.
+    #[cfg(test)]
+    pub fn never_written(mut self) -> Self {
+        for run in [&mut self.sequential_read, &mut self.random_read, &mut self.latency].into_iter().flatten() {
+            run.written = Written::Never("no block is allocated".into());
+        }
+        self
+    }
+
+    /// What went wrong in all reads.
+    pub fn io_errors(&self) -> IoErrors {
+        let mut sum = self.samples.clone();
+        for run in self.runs() {
+            sum.add(&run.errors);
+        }
+        sum
+    }
+
     /// Bytes that were moved in all runs together.
     pub fn moved_bytes(&self) -> u64 {
         self.runs().map(|run| run.bytes).sum()
     }
 }
+
+#[cfg(test)]
+pub use healthy::{end, gen3x4, path};
 
 #[cfg(test)]
 mod healthy {
@@ -250,6 +283,7 @@ mod healthy {
                 latency_ns: Latency { p50, max: 10 * p50, ..Latency::default() },
                 ios_per_second: vec![(bytes_per_second / block_bytes as f64) as u64; 10],
                 errors: IoErrors::default(),
+                written: Written::Yes,
             };
             Self {
                 identity: Some(Identity {
@@ -280,7 +314,7 @@ mod healthy {
                 sequential_read: Some(run(131_072, 32, 3.5e9, 1_190_000)),
                 random_read: Some(run(4096, 32, 2.4e9, 54_000)),
                 latency: Some(run(4096, 1, 4.9e7, 81_000)),
-                written: Written::Yes,
+                samples: IoErrors::default(),
                 lost: None,
                 wishes: Wishes::default(),
             }
@@ -292,6 +326,3 @@ mod healthy {
         assert_eq!(gen3x4().drive, PciAddress::new(0, 3, 0, 0).expect("an address"));
     }
 }
-
-#[cfg(test)]
-pub use healthy::{end, gen3x4, path};

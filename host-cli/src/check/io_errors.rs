@@ -1,6 +1,7 @@
 //! Whether every read of the run ended well.
 #![forbid(unsafe_code)]
 
+use super::evidence::IoErrors;
 use super::{Basis, Check, Evidence, Judgement};
 use crate::units::grouped;
 
@@ -10,18 +11,17 @@ pub const CHECK: Check =
 fn judge(evidence: &Evidence) -> Judgement {
     let done: u64 = evidence.runs().map(|run| run.ios).sum();
     if let Some(how) = &evidence.lost {
-        return Judgement::fail(format!("the drive was lost after {} reads: {how}", grouped(done.into()))).advice(
+        let after = if done > 0 { format!(" after {} reads", grouped(done.into())) } else { String::new() };
+        return Judgement::fail(format!("the drive was lost{after}: {how}")).advice(
             "Reseat drive and card. If it comes back only after a power cycle, suspect power, heat or a power saving \
              state, in this order of cost.",
         );
     }
-    if evidence.runs().next().is_none() {
+    let IoErrors { recovered, failed, miscompares, first } = evidence.io_errors();
+    let first = first.unwrap_or_default();
+    if evidence.runs().next().is_none() && failed == 0 {
         return Judgement::skip("no read took place");
     }
-    let sum = |count: fn(&super::evidence::IoErrors) -> u64| evidence.runs().map(|run| count(&run.errors)).sum::<u64>();
-    let (recovered, failed) = (sum(|errors| errors.recovered), sum(|errors| errors.failed));
-    let miscompares = sum(|errors| errors.miscompares);
-    let first = evidence.runs().find_map(|run| run.errors.first.clone()).unwrap_or_default();
     let of = format!("of {} reads", grouped(u128::from(done) + u128::from(failed)));
     if miscompares > 0 {
         return Judgement::fail(format!("{miscompares} {of} gave other data than was written: {first}")).advice(
@@ -48,7 +48,6 @@ fn judge(evidence: &Evidence) -> Judgement {
 mod tests {
     use super::*;
     use crate::check::Status;
-    use crate::check::evidence::IoErrors;
 
     fn judgement(errors: IoErrors) -> Judgement {
         let mut evidence = Evidence::healthy();
@@ -69,6 +68,15 @@ mod tests {
         let mut evidence = Evidence::healthy();
         evidence.lost = Some("all registers read as ones".into());
         assert_eq!(judge(&evidence).status, Status::Fail);
+    }
+
+    #[test]
+    fn a_sampled_block_that_cannot_be_read_counts_like_any_other() {
+        let mut evidence = Evidence::healthy();
+        evidence.samples = IoErrors { failed: 1, first: Some("read at LBA 7".into()), ..IoErrors::default() };
+        let judgement = judge(&evidence);
+        assert_eq!(judgement.status, Status::Fail);
+        assert!(judgement.evidence.contains("LBA 7"), "{}", judgement.evidence);
     }
 
     #[test]

@@ -43,7 +43,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             "Power saving of drive, link (ASPM) or processor is the usual reason; `nvmetal doctor` tells what is set.",
         );
     }
-    if let Written::Never(_) = evidence.written {
+    if let Written::Never(_) = run.written {
         return Judgement::skip(format!("{seen}; never written: link and controller, not flash"));
     }
     Judgement::pass(seen)
@@ -72,8 +72,7 @@ mod tests {
 
     #[test]
     fn a_fast_answer_without_flash_is_no_pass_but_a_stall_is_still_a_fault() {
-        let mut evidence = Evidence::healthy();
-        evidence.written = Written::Never("no block is allocated".into());
+        let mut evidence = Evidence::healthy().never_written();
         assert_eq!(judge(&evidence).status, Status::Skip);
         evidence.latency.as_mut().expect("a run").latency_ns.max = 2_000_000_000;
         assert_eq!(judge(&evidence).status, Status::Fail);

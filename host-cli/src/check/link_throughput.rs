@@ -49,8 +49,8 @@ fn judge(evidence: &Evidence) -> Judgement {
     if share >= GOOD_PERCENT {
         return Judgement::pass(seen);
     }
-    let advice = match (&evidence.written, evidence.link.path.is_some()) {
-        (Written::Never(_), _) => {
+    let advice = match &run.written {
+        Written::Never(_) => {
             "The blocks were never written, so the drive did not even have to read flash: the drive's controller, its \
              power state or the host is slower than the link."
         }

@@ -31,6 +31,7 @@ mod verdict;
 use serde::Serialize;
 
 pub use evidence::Evidence;
+pub use link_throughput::ceiling;
 pub use verdict::{Report, Verdict};
 
 /// How a check ended.
@@ -47,19 +48,6 @@ pub enum Status {
     Warn,
     /// A fault.
     Fail,
-}
-
-impl Status {
-    /// The word in every output.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Pass => "PASS",
-            Self::NotTested => "NOT_TESTED",
-            Self::Skip => "SKIP",
-            Self::Warn => "WARN",
-            Self::Fail => "FAIL",
-        }
-    }
 }
 
 /// Where a limit comes from.

@@ -34,7 +34,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         (None, retained) => format!("{retained} retained"),
     };
     let bad = |entry: &&&LoggedError| entry.status.sct() == MEDIA || entry.status.type_and_code() == INTERNAL_ERROR;
-    if let Some(entry) = retained.iter().filter(bad).find(|entry| entry.is_new && !entry.is_ours) {
+    if let Some(entry) = retained.iter().filter(bad).find(|entry| entry.is_new) {
         return Judgement::fail(format!("new in this run: {} ({told})", describe(entry)))
             .advice("The drive failed a command while it was tested. Back up and replace it.");
     }
@@ -59,7 +59,7 @@ mod tests {
     use nvmetal_core::status::Status;
 
     fn entry(sct: u8, sc: u8, is_new: bool) -> LoggedError {
-        LoggedError { count: 9, status: Status::new(sct, sc), lba: Some(77), is_new, is_ours: false }
+        LoggedError { count: 9, status: Status::new(sct, sc), lba: Some(77), is_new }
     }
 
     fn judgement(entries: Vec<LoggedError>, total: u128) -> Judgement {
@@ -94,11 +94,9 @@ mod tests {
     }
 
     #[test]
-    fn a_new_media_or_internal_error_fails_unless_we_caused_it() {
+    fn a_new_media_or_internal_error_fails_and_a_refused_command_does_not() {
         assert_eq!(judgement(vec![entry(2, 0x81, true)], 9).status, Ended::Fail);
         assert_eq!(judgement(vec![entry(0, 0x06, true)], 9).status, Ended::Fail);
         assert_eq!(judgement(vec![entry(1, 0x09, true)], 9).status, Ended::Pass);
-        let ours = LoggedError { is_ours: true, ..entry(2, 0x81, true) };
-        assert_eq!(judgement(vec![ours], 9).status, Ended::Warn);
     }
 }

@@ -41,7 +41,7 @@ const BAD_PERCENT: f64 = 75.0;
 fn judge_read(evidence: &Evidence) -> Judgement {
     let Some(run) = &evidence.sequential_read else { return Judgement::not_tested("no sequential read took place") };
     let seen = format!("{}, {}", units::rate(run.bytes_per_second), shape(run));
-    judge(evidence, run, seen, run.bytes_per_second, evidence.wishes.read_bytes_per_second, "--expect-read", |value| {
+    judge(run, &seen, run.bytes_per_second, evidence.wishes.read_bytes_per_second, "--expect-read", |value| {
         units::megabytes(value)
     })
 }
@@ -49,9 +49,7 @@ fn judge_read(evidence: &Evidence) -> Judgement {
 fn judge_random_read(evidence: &Evidence) -> Judgement {
     let Some(run) = &evidence.random_read else { return Judgement::not_tested("no random read took place") };
     let seen = format!("{} IOPS, {}, {}", iops(run.iops), units::megabytes(run.bytes_per_second), shape(run));
-    judge(evidence, run, seen, run.iops, evidence.wishes.read_iops, "--expect-riops", |value| {
-        format!("{} IOPS", iops(value))
-    })
+    judge(run, &seen, run.iops, evidence.wishes.read_iops, "--expect-riops", |value| format!("{} IOPS", iops(value)))
 }
 
 fn judge_write(evidence: &Evidence) -> Judgement {
@@ -62,9 +60,8 @@ fn judge_write(evidence: &Evidence) -> Judgement {
 }
 
 fn judge(
-    evidence: &Evidence,
     run: &Run,
-    seen: String,
+    seen: &str,
     measured: f64,
     expected: Option<f64>,
     option: &str,
@@ -73,7 +70,7 @@ fn judge(
     if run.ios == 0 {
         return Judgement::skip("no read ended well");
     }
-    if let Written::Never(why) = &evidence.written {
+    if let Written::Never(why) = &run.written {
         return Judgement::skip(format!("{seen}; never written ({why}): link and controller, not flash")).advice(
             "Reads of blocks that were never written do not touch the flash. Test again when the drive holds data.",
         );
@@ -134,8 +131,7 @@ mod tests {
 
     #[test]
     fn blocks_that_were_never_written_are_skipped_whatever_the_speed() {
-        let mut evidence = Evidence::healthy();
-        evidence.written = Written::Never("no block is allocated".into());
+        let mut evidence = Evidence::healthy().never_written();
         evidence.wishes.read_bytes_per_second = Some(3.5e9);
         evidence.wishes.read_iops = Some(5e5);
         for judge in [judge_read, judge_random_read] {

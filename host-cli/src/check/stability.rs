@@ -1,7 +1,7 @@
 //! Whether the speed holds from one second to the next.
 #![forbid(unsafe_code)]
 
-use super::evidence::Run;
+use super::evidence::{IoErrors, Run};
 use super::{Basis, Check, Evidence, Judgement, temperature};
 
 pub const CHECK: Check = Check {
@@ -65,7 +65,7 @@ fn cause(evidence: &Evidence) -> String {
     if evidence.link.errors.as_ref().is_some_and(|errors| !errors.retrained.is_empty()) {
         return "the link was retrained".to_owned();
     }
-    if evidence.runs().any(|run| run.errors.recovered + run.errors.failed > 0) {
+    if evidence.io_errors() != IoErrors::default() {
         return "commands failed or were retried".to_owned();
     }
     "no cause was seen (temperature, link and commands were fine)".to_owned()

@@ -23,15 +23,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The word in every output.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Pass => "PASS",
-            Self::Warn => "WARN",
-            Self::Fail => "FAIL",
-        }
-    }
-
     /// How the process ends.
     pub const fn exit(self, strict: bool) -> Exit {
         match self {
@@ -78,7 +69,7 @@ fn overall(checks: &[CheckResult]) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::evidence::{Temperature, Written};
+    use crate::check::evidence::Temperature;
 
     #[test]
     fn a_healthy_drive_passes_and_the_verdict_says_what_was_not_tested() {
@@ -108,8 +99,7 @@ mod tests {
 
     #[test]
     fn a_check_that_is_not_mandatory_may_be_skipped() {
-        let mut evidence = Evidence::healthy();
-        evidence.written = Written::Never("no block is allocated".into());
+        let mut evidence = Evidence::healthy().never_written();
         evidence.link.errors = None;
         let report = Report::of(&evidence);
         assert_eq!(report.verdict, Verdict::Pass);

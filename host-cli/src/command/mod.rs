@@ -1,11 +1,13 @@
 //! The commands, one file each: its options and what it does.
 #![forbid(unsafe_code)]
 
+pub mod bench;
 pub mod bind;
 pub mod generate;
 pub mod link;
 pub mod list;
 pub mod release;
+pub mod validate;
 
 use crate::cli::Command;
 use crate::error::Result;
@@ -14,10 +16,12 @@ use crate::interrupt::Stop;
 use crate::output::Output;
 
 /// Runs a command to its end.
-pub fn run(command: Command, out: &mut Output, _stop: &Stop) -> Result<Exit> {
+pub fn run(command: Command, out: &mut Output, stop: &Stop) -> Result<Exit> {
     match command {
         Command::List(arguments) => list::run(&arguments, out),
         Command::Link(arguments) => link::run(&arguments, out),
+        Command::Bench(arguments) => bench::run(&arguments, out, stop),
+        Command::Validate(arguments) => validate::run(&arguments, out, stop),
         Command::Bind(arguments) => bind::run(&arguments, out),
         Command::Release(arguments) => release::run(&arguments, out),
         Command::Generate(arguments) => generate::run(&arguments, out),

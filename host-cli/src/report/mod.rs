@@ -1,4 +1,6 @@
 //! How results look to people.
 #![forbid(unsafe_code)]
 
+pub mod bench;
 pub mod text;
+pub mod validate;

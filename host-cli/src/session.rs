@@ -1,0 +1,201 @@
+//! A drive in use: taken, brought up, and given back.
+//!
+//! [`Session::open`] does what is needed to send commands: takes a drive from the kernel (a drive that is on vfio-pci
+//! already stays there afterwards), opens the transport, brings the controller up. [`Session::close`] undoes it in order
+//! and tells how that went. When something fails in between, or panics, dropping does the same: the fields are in the
+//! order in which they have to go.
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use nvmetal_core::lifecycle::ShutdownOutcome;
+use nvmetal_driver::controller::SentCommand;
+use nvmetal_driver::pci::binding::{BindOptions, GivenBack, Handover};
+use nvmetal_driver::pci::config::ConfigSpace;
+use nvmetal_driver::pci::link::{Hop, LinkErrors, LinkPath, PortEnd};
+use nvmetal_driver::pci::{PciAddress, Sysfs};
+use nvmetal_driver::transport::emulated::EmulatedTransport;
+use nvmetal_driver::transport::vfio::VfioTransport;
+use nvmetal_driver::transport::{Transport, TransportInfo};
+use nvmetal_driver::vfio::{IommuChoice, VfioOptions};
+use nvmetal_driver::{Admin, Controller, ControllerOptions, Namespace};
+use serde::Serialize;
+
+use crate::device::Device;
+use crate::error::{Error, Kind, Result};
+
+/// How a drive is reached; for every command that opens one.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Way to the drive")]
+pub struct Reach {
+    /// Kernel interface for VFIO: auto, iommufd, type1
+    #[arg(long, value_enum, default_value = "auto", hide_default_value = true, hide_possible_values = true)]
+    #[arg(value_name = "INTERFACE")]
+    pub iommu: IommuArgument,
+}
+
+/// A choice of the kernel's interface for VFIO.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum IommuArgument {
+    /// iommufd where the kernel has it, else type1.
+    Auto,
+    /// Linux 6.6 and later.
+    Iommufd,
+    /// Containers and groups.
+    Type1,
+}
+
+impl From<IommuArgument> for IommuChoice {
+    fn from(argument: IommuArgument) -> Self {
+        match argument {
+            IommuArgument::Auto => Self::Auto,
+            IommuArgument::Iommufd => Self::Iommufd,
+            IommuArgument::Type1 => Self::Type1,
+        }
+    }
+}
+
+/// A drive that takes commands from us.
+#[derive(Debug)]
+pub struct Session {
+    /// The controller.
+    pub controller: Arc<Controller>,
+    place: Place,
+    handover: Option<Handover>,
+}
+
+/// Where the drive's links can be read.
+#[derive(Debug, Clone)]
+enum Place {
+    Pci(Sysfs, PciAddress),
+    Emulated(Arc<dyn Transport>),
+}
+
+/// How a session ended.
+#[derive(Debug, Serialize)]
+pub struct Closed {
+    /// Whether the controller said that it was shut down.
+    pub shutdown_complete: Option<bool>,
+    /// How the drive went back to the kernel; `None` where it was not taken from it.
+    pub given_back: Option<GivenBack>,
+    /// What went wrong on the way down.
+    #[serde(skip)]
+    pub error: Option<Error>,
+}
+
+impl Session {
+    /// Opens the drive with up to `io_queues` I/O queues.
+    pub fn open(device: &Device, reach: &Reach, options: ControllerOptions) -> Result<Self> {
+        match device {
+            Device::Emulated(text) => {
+                let emulated = EmulatedTransport::open(text).map_err(|error| {
+                    Error::usage(format!("{text}: {error}"))
+                        .remedy("The form is emulated[:MODEL[,option=value...]], as in emulated:ideal,link=gen1x1.")
+                })?;
+                let transport: Arc<dyn Transport> = emulated;
+                let controller = Controller::open(Arc::clone(&transport), options)?;
+                Ok(Self { controller, place: Place::Emulated(transport), handover: None })
+            }
+            Device::Pci(resolved) => {
+                let sysfs = Sysfs::host();
+                let address = resolved.address;
+                let handover = Handover::take(&sysfs, address, BindOptions::default())?;
+                let vfio = VfioOptions { iommu: reach.iommu.into(), sysfs: sysfs.clone(), ..VfioOptions::default() };
+                // On every error the transport goes before the handover: a held drive cannot be given back.
+                let controller = {
+                    let transport: Arc<dyn Transport> = Arc::new(VfioTransport::open(address, &vfio)?);
+                    Controller::open(transport, options)?
+                };
+                Ok(Self { controller, place: Place::Pci(sysfs, address), handover: Some(handover) })
+            }
+        }
+    }
+
+    /// What the transport says of itself.
+    pub fn info(&self) -> &TransportInfo {
+        self.controller.transport().info()
+    }
+
+    /// The namespace to work on: the one asked for, or the first that is active.
+    pub fn namespace(&self, asked: Option<u32>) -> Result<Namespace> {
+        let active = self.controller.active_namespaces()?;
+        let nsid = match asked {
+            Some(nsid) if !active.contains(&nsid) => {
+                let known: Vec<_> = active.iter().map(ToString::to_string).collect();
+                return Err(Error::usage(format!("namespace {nsid} is not active on {}", self.controller.address()))
+                    .remedy(format!(
+                        "Active namespaces: {}.",
+                        if known.is_empty() { "none".into() } else { known.join(", ") }
+                    )));
+            }
+            Some(nsid) => nsid,
+            None => *active.first().ok_or_else(|| {
+                Error::new(Kind::Unsupported, format!("{} has no active namespace", self.controller.address()))
+                    .remedy("Create and attach one first (nvme create-ns, nvme attach-ns).")
+            })?,
+        };
+        Ok(self.controller.namespace(nsid)?)
+    }
+
+    /// The links between the drive and the root, as they are now.
+    pub fn link_path(&self) -> Option<LinkPath> {
+        match &self.place {
+            Place::Pci(sysfs, address) => LinkPath::read(sysfs, *address).ok(),
+            Place::Emulated(transport) => emulated_path(&transport.path_config()),
+        }
+    }
+
+    /// What the ports of a path have counted so far; `None` where nobody counts.
+    pub fn link_errors(&self, path: &LinkPath) -> Option<LinkErrors> {
+        match &self.place {
+            Place::Pci(sysfs, _) => Some(LinkErrors::read(sysfs, path)),
+            Place::Emulated(_) => None,
+        }
+    }
+
+    /// The commands sent so far, the most telling first: I/O, then admin commands by name.
+    pub fn sent(&self) -> Vec<SentCommand> {
+        let mut sent = self.controller.tally().sent();
+        sent.sort_by(|one, other| (one.admin, &one.name).cmp(&(other.admin, &other.name)));
+        sent
+    }
+
+    /// Shuts the controller down and gives the drive back.
+    pub fn close(self) -> Closed {
+        let Self { controller, place, handover } = self;
+        let outcome = controller.shutdown();
+        // All that keeps the device open has to go before it can be given back.
+        drop((controller, place));
+        let given_back = handover.map(Handover::give_back).transpose();
+        let (shutdown_complete, shutdown_error) = match outcome {
+            Ok(ShutdownOutcome { complete, .. }) => (Some(complete), None),
+            Err(error) => (None, Some(Error::from(error))),
+        };
+        let (given_back, binding_error) = match given_back {
+            Ok(given_back) => (given_back.flatten(), None),
+            Err(error) => (None, Some(Error::from(error))),
+        };
+        // A drive that stays behind matters more than a shutdown that did not end well.
+        Closed { shutdown_complete, given_back, error: binding_error.or(shutdown_error) }
+    }
+}
+
+/// The links of an emulated drive, from the configuration spaces that the emulator shows.
+///
+/// They have no addresses in this machine; they get those that they would have as the only device of one.
+fn emulated_path(configs: &[(String, Vec<u8>)]) -> Option<LinkPath> {
+    let ends: Vec<PortEnd> = configs
+        .iter()
+        .enumerate()
+        .map(|(index, (_, config))| {
+            let bus = u8::try_from(configs.len() - 1 - index).ok()?;
+            let address = PciAddress::new(0, bus, u8::from(bus == 0), 0)?;
+            Some(PortEnd::from_config(address, &ConfigSpace::new(config.clone())))
+        })
+        .collect::<Option<_>>()?;
+    let drive = ends.first()?.address;
+    // Drive and slot, upstream port and the port above it, and so on.
+    let hops = ends.chunks_exact(2).map(|pair| Hop::new(pair[0].clone(), Some(pair[1].clone()))).collect();
+    Some(LinkPath { drive, hops, behind_vmd: None })
+}
