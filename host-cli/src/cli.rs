@@ -66,6 +66,8 @@ pub struct Global {
 pub enum Command {
     /// Show every NVMe drive of this machine, its link and who uses it
     List(command::list::Arguments),
+    /// Say what stands between this machine and a run, and what to do about it
+    Doctor(command::doctor::Arguments),
     /// Show the links from a drive to the processor and what they can carry
     Link(command::link::Arguments),
     /// Judge drive, card and slot: link, health, speed, temperature; reads only

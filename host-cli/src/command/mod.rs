@@ -3,6 +3,7 @@
 
 pub mod bench;
 pub mod bind;
+pub mod doctor;
 pub mod generate;
 pub mod link;
 pub mod list;
@@ -19,6 +20,7 @@ use crate::output::Output;
 pub fn run(command: Command, out: &mut Output, stop: &Stop) -> Result<Exit> {
     match command {
         Command::List(arguments) => list::run(&arguments, out),
+        Command::Doctor(arguments) => doctor::run(&arguments, out),
         Command::Link(arguments) => link::run(&arguments, out),
         Command::Bench(arguments) => bench::run(&arguments, out, stop),
         Command::Validate(arguments) => validate::run(&arguments, out, stop),

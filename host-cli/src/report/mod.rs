@@ -2,5 +2,6 @@
 #![forbid(unsafe_code)]
 
 pub mod bench;
+pub mod doctor;
 pub mod text;
 pub mod validate;
