@@ -74,6 +74,8 @@ pub enum Command {
     Validate(command::validate::Arguments),
     /// Run one workload as fast as the drive can, and measure it
     Bench(command::bench::Arguments),
+    /// Compare saved results of bench or validate, and say what is better or worse
+    Diff(command::diff::Arguments),
     /// Take a drive from the kernel and leave it with vfio-pci
     Bind(command::bind::Arguments),
     /// Give drives back to the kernel, also those that a killed run left behind

@@ -3,6 +3,7 @@
 
 pub mod bench;
 pub mod bind;
+pub mod diff;
 pub mod doctor;
 pub mod generate;
 pub mod link;
@@ -24,6 +25,7 @@ pub fn run(command: Command, out: &mut Output, stop: &Stop) -> Result<Exit> {
         Command::Link(arguments) => link::run(&arguments, out),
         Command::Bench(arguments) => bench::run(&arguments, out, stop),
         Command::Validate(arguments) => validate::run(&arguments, out, stop),
+        Command::Diff(arguments) => diff::run(&arguments, out),
         Command::Bind(arguments) => bind::run(&arguments, out),
         Command::Release(arguments) => release::run(&arguments, out),
         Command::Generate(arguments) => generate::run(&arguments, out),

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bench;
+pub mod diff;
 pub mod doctor;
 pub mod text;
 pub mod validate;
