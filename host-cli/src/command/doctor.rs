@@ -17,6 +17,7 @@ use crate::device::Device;
 use crate::error::{Error, Kind, Result};
 use crate::exit::Exit;
 use crate::output::{Format, Output};
+use crate::provenance::{self, HostFacts};
 use crate::report::doctor as text;
 
 /// Memory that `validate` locks at the most: the buffers of 32 reads of 128 KiB, and 1 MiB in which all queues and PRP
@@ -133,6 +134,8 @@ impl Diagnosis {
             "schema": "nvmetal.doctor/1",
             "emulated": self.emulated.is_some(),
             "nvmetal": env!("CARGO_PKG_VERSION"),
+            "time": provenance::now(),
+            "host": HostFacts::here(),
             "ready": self.is_ready(),
             "machine": { "ready": is_clear(&self.machine), "findings": self.machine },
             "drives": drives,
