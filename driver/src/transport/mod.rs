@@ -9,7 +9,7 @@
 //! The trait is used through `Arc<dyn Transport>`, for nothing in it is on the hot path except ringing a doorbell. A
 //! doorbell is therefore handed out once, as one of two concrete kinds ([`DoorbellKind`]), and a queue pair is compiled
 //! for each.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 #[cfg(feature = "emulated")]
 pub mod emulated;

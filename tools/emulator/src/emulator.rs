@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::admin::events::AsyncEvents;
 use crate::admin::features::Features;
+use crate::controller::cells::Cells;
 use crate::controller::flight::Flights;
 use crate::controller::queue::Queues;
 use crate::controller::registers::Registers;
@@ -53,6 +54,8 @@ pub struct Emulator {
 
     pub(crate) registers: Registers,
     pub(crate) queues: Queues,
+    /// Doorbells that are memory, where they are.
+    pub(crate) cells: Cells,
     pub(crate) flights: Flights,
     /// Submission queues with entries to be fetched, in their turn.
     pub(crate) in_turn: VecDeque<u16>,
@@ -60,6 +63,8 @@ pub struct Emulator {
     pub(crate) fetching: bool,
     /// When the next command may be taken up.
     pub(crate) fetch_free_ns: u64,
+    /// Whether every command is answered at once.
+    pub(crate) instant: bool,
     /// Commands that were taken up.
     pub(crate) commands: u64,
 
@@ -90,10 +95,12 @@ impl Emulator {
             visible: 0,
             registers: Registers::new(),
             queues: Queues::default(),
+            cells: Cells::default(),
             flights: Flights::default(),
             in_turn: VecDeque::new(),
             fetching: false,
             fetch_free_ns: 0,
+            instant: model.is_instant(),
             commands: 0,
             features: Features::new(model),
             async_events: AsyncEvents::default(),

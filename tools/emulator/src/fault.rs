@@ -89,6 +89,11 @@ impl FaultPlan {
         Self { planned: faults.iter().map(|&fault| (fault, 0)).collect() }
     }
 
+    /// Whether none was ever planned.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.planned.is_empty()
+    }
+
     /// Plans another one; it counts from now.
     pub(crate) fn add(&mut self, fault: Fault) {
         self.planned.push((fault, 0));

@@ -16,6 +16,7 @@
 //! driver on the other side may change it at any moment.
 //!
 //! [`unmap`]: GuestMemory::unmap
+#![allow(clippy::cast_ptr_alignment)] // Looked at before each of them: what is not aligned goes as bytes.
 #![allow(unsafe_code)] // The only file of this crate that may: bounds-checked raw copies and atomics.
 
 use std::collections::VecDeque;
@@ -117,7 +118,7 @@ impl GuestMemory {
         let map = MmapOptions::new()
             .offset(offset)
             .len(length)
-            .map_raw(&std::os::fd::AsRawFd::as_raw_fd(&file))
+            .map_raw(std::os::fd::AsRawFd::as_raw_fd(&file))
             .map_err(system)?;
         self.insert(iova, bytes, map)
     }

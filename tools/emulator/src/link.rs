@@ -93,12 +93,12 @@ impl LinkTime {
     }
 
     /// Sends `bytes` to the host after what is being sent; when the last of them has arrived.
-    pub(crate) fn to_host(&mut self, now_ns: u64, bytes: u64) -> u64 {
+    pub(crate) fn send_to_host(&mut self, now_ns: u64, bytes: u64) -> u64 {
         self.to_host.reserve(now_ns, bytes)
     }
 
     /// Fetches `bytes` from the host; when the last of them has arrived.
-    pub(crate) fn to_drive(&mut self, now_ns: u64, bytes: u64) -> u64 {
+    pub(crate) fn send_to_drive(&mut self, now_ns: u64, bytes: u64) -> u64 {
         self.to_drive.reserve(now_ns, bytes)
     }
 
@@ -115,7 +115,7 @@ mod tests {
 
     fn megabytes_per_s(link: PcieLink, payload: u32) -> u64 {
         let mut time = LinkTime::new(link, payload, 1.0);
-        let ns = time.to_host(0, 1 << 30);
+        let ns = time.send_to_host(0, 1 << 30);
         ((1u64 << 30) as f64 / ns as f64 * 1000.0).round() as u64
     }
 
@@ -134,15 +134,15 @@ mod tests {
                 assert!(got.abs_diff(expected) <= 2, "{link} payload {payload}: {got}, not {expected}");
             }
         }
-        let arrived_ns = LinkTime::new(PcieLink { generation: 3, width: 4 }, 256, 1.0).to_drive(0, 3_653_000);
+        let arrived_ns = LinkTime::new(PcieLink { generation: 3, width: 4 }, 256, 1.0).send_to_drive(0, 3_653_000);
         assert!(arrived_ns.abs_diff(1_000_000) < 100, "{arrived_ns}");
     }
 
     #[test]
     fn transfers_wait_for_each_other_and_directions_do_not() {
         let mut time = LinkTime::new(PcieLink { generation: 1, width: 4 }, 256, 1.0);
-        let first = time.to_host(0, 4096);
-        assert_eq!(time.to_host(0, 4096), 2 * first);
-        assert!(time.to_drive(0, 4096) < 2 * first);
+        let first = time.send_to_host(0, 4096);
+        assert_eq!(time.send_to_host(0, 4096), 2 * first);
+        assert!(time.send_to_drive(0, 4096) < 2 * first);
     }
 }

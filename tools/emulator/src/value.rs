@@ -36,7 +36,7 @@ pub(crate) fn time_ns(text: &str) -> Option<u64> {
     let (digits, each) = UNITS.iter().find_map(|&(unit, each)| text.strip_suffix(unit).map(|digits| (digits, each)))?;
     let number: f64 = digits.trim().parse().ok()?;
     let ns = number * each as f64;
-    (ns >= 0.0 && ns < 1e18).then(|| ns.round() as u64)
+    (0.0..1e18).contains(&ns).then(|| ns.round() as u64)
 }
 
 /// A temperature in kelvin: `313K`, or degrees Celsius with `C` or nothing behind it.

@@ -212,3 +212,35 @@ fn the_path_tells_both_ends_of_the_link() {
     assert_eq!(transport.read_config(0, &mut own).unwrap(), 4);
     assert_eq!(own[..], path[0].1[..4]);
 }
+
+/// Opens the drive, reads 20,000 times with 32 in flight on each of two queues, and shuts it down.
+fn read_many(options: &str) {
+    use crate::controller::{Admin as _, Controller, ControllerOptions};
+    use crate::workload::{Job, Limits, run};
+    let transport = EmulatedTransport::open(options).unwrap();
+    let opened = ControllerOptions { io_queues: 2, ..ControllerOptions::default() };
+    let controller = Controller::open(Arc::clone(&transport) as _, opened).unwrap();
+    let namespace = controller.namespace(1).unwrap();
+    let limits = Limits { runtime_ns: None, ios: Some(10_000), bytes: None };
+    let job = Job { numjobs: 2, limits, ..Job::new() };
+    let result = run(&controller, namespace, &job, &mut ()).unwrap();
+    assert_eq!((result.ios(), result.errors.failed), (20_000, 0), "{options}");
+    controller.shutdown().unwrap();
+    assert_eq!(transport.memory().fault_count(), 0, "{options}");
+    drop((controller, transport));
+}
+
+#[test]
+fn the_whole_driver_runs_in_virtual_time() {
+    read_many("ideal");
+}
+
+#[test]
+fn the_whole_driver_runs_against_a_thread_that_answers_at_once() {
+    read_many("null");
+}
+
+#[test]
+fn the_whole_driver_runs_in_real_time() {
+    read_many("ideal,clock=real");
+}

@@ -110,7 +110,9 @@ impl Emulator {
             fid::TIMESTAMP => {
                 let data = self.fetch_admin(entry, 8, access)?;
                 let mut value = [0; 8];
-                value.get_mut(..6).zip(data.get(..6)).map(|(to, from)| to.copy_from_slice(from));
+                for (to, &from) in value.iter_mut().zip(data.iter().take(6)) {
+                    *to = from;
+                }
                 self.features.timestamp = (u64::from_le_bytes(value), self.now_ns);
                 return Ok(0);
             }
@@ -163,9 +165,8 @@ impl Emulator {
             (_, select) if select.into_bits() > FeatureSelect::SUPPORTED.into_bits() => {
                 return Err(code::INVALID_FIELD);
             }
-            (fid::NUMBER_OF_QUEUES, FeatureSelect::SUPPORTED) => return Ok(0b100),
+            (fid::NUMBER_OF_QUEUES | fid::TIMESTAMP, FeatureSelect::SUPPORTED) => return Ok(0b100),
             (fid::NUMBER_OF_QUEUES, _) => return Ok(queue_counts(self.features.queues(self.options.queues))),
-            (fid::TIMESTAMP, FeatureSelect::SUPPORTED) => return Ok(0b100),
             (fid::TIMESTAMP, _) => {
                 let (value, set_ns) = self.features.timestamp;
                 let now = value + (self.now_ns - set_ns) / 1_000_000;

@@ -5,7 +5,10 @@
 
 use nvmetal_core::command::admin::Identify;
 use nvmetal_core::command::{Command, SubmissionEntry};
-use nvmetal_core::identify::{ActiveNamespaceList, Controller, LbaFormat, Namespace as NamespaceData};
+use nvmetal_core::identify::{
+    ActiveNamespaceList, Controller, ControllerType, Dlfeat, EntrySize, FormattedLbaSize, Frmw, LbaFormat, Lpa,
+    Namespace as NamespaceData, Oncs, Sgls, Vwc,
+};
 use nvmetal_core::number::ZeroBasedU8;
 use nvmetal_core::status::Status;
 use zerocopy::IntoBytes;
@@ -32,7 +35,7 @@ impl Emulator {
         let command = Identify::from_entry(entry);
         let nsid = entry.nsid();
         let data = match command.cns.into_bits() {
-            0x00 => self.identify_namespace(nsid)?.as_bytes().to_vec(),
+            0x00 | 0x11 => self.identify_namespace(nsid)?.as_bytes().to_vec(),
             0x01 => self.identify_controller().as_bytes().to_vec(),
             0x02 | 0x10 => self.namespace_list(nsid)?,
             0x03 => self.namespace_descriptors(nsid)?,
@@ -44,7 +47,6 @@ impl Emulator {
             }
             0x06 => vec![0; BYTES],
             0x08 => self.namespace_independent(nsid)?,
-            0x11 => self.identify_namespace(nsid)?.as_bytes().to_vec(),
             0x1c => {
                 let mut data = vec![0; BYTES];
                 if let Some(first) = data.first_mut() {
@@ -60,38 +62,39 @@ impl Emulator {
 
     fn identify_controller(&self) -> Controller {
         let model = &self.options.model;
-        let mut data = Controller::default();
-        data.vid = U16::new(crate::pci_config::VENDOR);
-        data.ssvid = U16::new(crate::pci_config::VENDOR);
+        let mut data = Controller {
+            vid: U16::new(crate::pci_config::VENDOR),
+            ssvid: U16::new(crate::pci_config::VENDOR),
+            fr: *FIRMWARE,
+            mdts: self.options.mdts,
+            ver: self.registers.vs,
+            rtd3r: U32::new((model.ready / 1000) as u32),
+            rtd3e: U32::new((model.shutdown / 1000) as u32),
+            cntrltype: ControllerType::from_bits(1),
+            acl: ZeroBasedU8::from_bits(3),
+            aerl: ZeroBasedU8::from_bits(REQUESTS_MOST),
+            frmw: Frmw::default().with_slots(1).with_slot_1_read_only(true),
+            lpa: Lpa::default().with_effects(true).with_extended_data(true).with_supported_pages(true),
+            elpe: ZeroBasedU8::from_bits((ERROR_ENTRIES - 1) as u8),
+            wctemp: U16::new(model.warning_temperature),
+            cctemp: U16::new(model.critical_temperature),
+            tnvmcap: U128::new(u128::from(model.capacity)),
+            sqes: EntrySize::from_bits(0x66),
+            cqes: EntrySize::from_bits(0x44),
+            nn: U32::new(1),
+            oncs: Oncs::default()
+                .with_compare(true)
+                .with_dataset_management(true)
+                .with_write_zeroes(true)
+                .with_save_select(true)
+                .with_timestamp(true)
+                .with_verify(true),
+            vwc: Vwc::default().with_present(true),
+            sgls: Sgls::from_bits(0x0001_0001), // SGLs and bit buckets, any alignment.
+            ..Controller::default()
+        };
         text(&mut data.sn, &self.serial());
         text(&mut data.mn, &self.model_number());
-        data.fr = *FIRMWARE;
-        data.mdts = self.options.mdts;
-        data.ver = self.registers.vs;
-        data.rtd3r = U32::new((model.ready / 1000) as u32);
-        data.rtd3e = U32::new((model.shutdown / 1000) as u32);
-        data.cntrltype = nvmetal_core::identify::ControllerType::from_bits(1);
-        data.acl = ZeroBasedU8::from_bits(3);
-        data.aerl = ZeroBasedU8::from_bits(REQUESTS_MOST);
-        data.frmw = data.frmw.with_slots(1).with_slot_1_read_only(true);
-        data.lpa = data.lpa.with_effects(true).with_extended_data(true).with_supported_pages(true);
-        data.elpe = ZeroBasedU8::from_bits((ERROR_ENTRIES - 1) as u8);
-        data.wctemp = U16::new(model.warning_temperature);
-        data.cctemp = U16::new(model.critical_temperature);
-        data.tnvmcap = U128::new(u128::from(model.capacity));
-        data.sqes = nvmetal_core::identify::EntrySize::from_bits(0x66);
-        data.cqes = nvmetal_core::identify::EntrySize::from_bits(0x44);
-        data.nn = U32::new(1);
-        data.oncs = data
-            .oncs
-            .with_compare(true)
-            .with_dataset_management(true)
-            .with_write_zeroes(true)
-            .with_save_select(true)
-            .with_timestamp(true)
-            .with_verify(true);
-        data.vwc = data.vwc.with_present(true);
-        data.sgls = nvmetal_core::identify::Sgls::from_bits(0x0001_0001); // SGLs and bit buckets, any alignment.
         text(&mut data.subnqn, &format!("nqn.2026-01.org.nvmetal:emulated:{}", self.serial()));
         if let Some(state) = data.psd.first_mut() {
             state.mp = U16::new(850);
@@ -182,16 +185,18 @@ fn formats(data: &mut NamespaceData) {
 }
 
 fn describe(namespace: &Namespace, seed: u64) -> NamespaceData {
-    let mut data = NamespaceData::default();
-    data.nsze = U64::new(namespace.blocks);
-    data.ncap = U64::new(namespace.blocks);
-    data.nuse = U64::new(namespace.used_blocks());
+    let mut data = NamespaceData {
+        nsze: U64::new(namespace.blocks),
+        ncap: U64::new(namespace.blocks),
+        nuse: U64::new(namespace.used_blocks()),
+        flbas: FormattedLbaSize::default().with_index_low(u8::from(namespace.lbads == 12)),
+        dlfeat: Dlfeat::from_bits(0b1001), // Deallocated blocks read as zeros.
+        nvmcap: U128::new(u128::from(namespace.blocks) * u128::from(namespace.lba_bytes())),
+        nguid: nguid(namespace.nsid, seed),
+        eui64: eui64(namespace.nsid, seed),
+        ..NamespaceData::default()
+    };
     formats(&mut data);
-    data.flbas = data.flbas.with_index_low(u8::from(namespace.lbads == 12));
-    data.dlfeat = nvmetal_core::identify::Dlfeat::from_bits(0b1001); // Deallocated blocks read as zeros.
-    data.nvmcap = U128::new(u128::from(namespace.blocks) * u128::from(namespace.lba_bytes()));
-    data.nguid = nguid(namespace.nsid, seed);
-    data.eui64 = eui64(namespace.nsid, seed);
     data
 }
 

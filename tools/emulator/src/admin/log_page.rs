@@ -26,7 +26,7 @@ impl Emulator {
             // The health of this drive is that of the whole controller.
             0x02 if !of_controller => return Err(code::INVALID_FIELD),
             0x02 => self.health.smart(self.now_ns, self.error_log.count).as_bytes().to_vec(),
-            0x03 => self.firmware_slots(),
+            0x03 => firmware_slots(),
             0x04 => vec![0; 4096],
             0x05 => commands_and_effects(),
             _ => return Err(code::INVALID_LOG_PAGE),
@@ -44,17 +44,18 @@ impl Emulator {
         }
         Ok(0)
     }
+}
 
-    fn firmware_slots(&self) -> Vec<u8> {
-        let mut page = vec![0; 512];
-        if let Some(afi) = page.first_mut() {
-            *afi = 1;
-        }
-        if let Some(revision) = page.get_mut(8..16) {
-            revision.copy_from_slice(super::identify::FIRMWARE);
-        }
-        page
+/// Firmware Slot Information: one slot, in use.
+fn firmware_slots() -> Vec<u8> {
+    let mut page = vec![0; 512];
+    if let Some(afi) = page.first_mut() {
+        *afi = 1;
     }
+    if let Some(revision) = page.get_mut(8..16) {
+        revision.copy_from_slice(super::identify::FIRMWARE);
+    }
+    page
 }
 
 /// Supported Log Pages: one dword for each identifier, bit 0 where the page is supported.

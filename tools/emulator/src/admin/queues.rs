@@ -47,6 +47,7 @@ impl Emulator {
             return Err(code::INVALID_INTERRUPT_VECTOR);
         }
         let vector = command.ien.then_some(command.iv);
+        self.cells.set(qid, true, 0);
         self.queues.set_cq(qid, Some(CompletionQueue::new(entry.prp1(), command.qsize.count(), vector)));
         Ok(0)
     }
@@ -63,6 +64,7 @@ impl Emulator {
         self.check_new_queue(command.qsize, command.pc, entry.prp1())?;
         let completion = self.queues.cq_mut(cqid).ok_or(code::COMPLETION_QUEUE_INVALID)?;
         completion.submission_queues += 1;
+        self.cells.set(qid, false, 0);
         self.queues.set_sq(qid, Some(SubmissionQueue::new(entry.prp1(), command.qsize.count(), cqid)));
         Ok(0)
     }

@@ -24,13 +24,14 @@ impl Emulator {
         if completion { self.head_doorbell(qid, value) } else { self.tail_doorbell(qid, value) }
     }
 
-    fn tail_doorbell(&mut self, qid: u16, value: u32) {
+    pub(crate) fn tail_doorbell(&mut self, qid: u16, value: u32) {
         let now_ns = self.now_ns;
         let Some(queue) = self.queues.sq_mut(qid) else {
             self.async_event(AsyncEvent::INVALID_DOORBELL_REGISTER);
             return;
         };
         if value >= queue.entries || value == queue.tail {
+            self.cells.set(qid, false, queue.tail);
             self.async_event(AsyncEvent::INVALID_DOORBELL_VALUE);
             return;
         }
@@ -38,15 +39,18 @@ impl Emulator {
             queue.host_ready_ns = queue.host_ready_ns.max(now_ns);
         }
         queue.tail = value;
-        self.take_up(qid);
+        if !self.serve_at_once(qid) {
+            self.take_up(qid);
+        }
     }
 
-    fn head_doorbell(&mut self, qid: u16, value: u32) {
+    pub(crate) fn head_doorbell(&mut self, qid: u16, value: u32) {
         let Some(queue) = self.queues.cq_mut(qid) else {
             self.async_event(AsyncEvent::INVALID_DOORBELL_REGISTER);
             return;
         };
         if !queue.may_be_head(value) || value == queue.head {
+            self.cells.set(qid, true, queue.head);
             self.async_event(AsyncEvent::INVALID_DOORBELL_VALUE);
             return;
         }

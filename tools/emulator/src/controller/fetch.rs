@@ -50,7 +50,9 @@ impl Emulator {
     /// After RDY: doorbells may have been rung before.
     pub(crate) fn take_up_all(&mut self) {
         let ids: Vec<u16> = self.queues.submission_ids().collect();
-        ids.into_iter().for_each(|qid| self.take_up(qid));
+        for qid in ids {
+            self.take_up(qid);
+        }
     }
 
     /// Fetches one command from the queue whose turn it is.

@@ -89,6 +89,8 @@ impl CompletionQueue {
 pub(crate) struct Queues {
     submission: Vec<Option<SubmissionQueue>>,
     completion: Vec<Option<CompletionQueue>>,
+    /// Identifiers of which there is one queue at least.
+    live: Vec<u16>,
 }
 
 macro_rules! access {
@@ -106,7 +108,12 @@ macro_rules! access {
             if index >= self.$list.len() {
                 self.$list.resize_with(index + 1, || None);
             }
-            self.$list.get_mut(index).and_then(|place| core::mem::replace(place, queue))
+            let before = self.$list.get_mut(index).and_then(|place| core::mem::replace(place, queue));
+            self.live.retain(|&live| live != qid);
+            if self.sq(qid).is_some() || self.cq(qid).is_some() {
+                self.live.push(qid);
+            }
+            before
         }
     };
 }
@@ -118,6 +125,19 @@ impl Queues {
     pub(crate) fn clear(&mut self) {
         self.submission.clear();
         self.completion.clear();
+        self.live.clear();
+    }
+
+    /// The identifier at this place among those in use.
+    pub(crate) fn live(&self, at: usize) -> Option<u16> {
+        self.live.get(at).copied()
+    }
+
+    /// A submission queue and the completion queue that it completes to.
+    pub(crate) fn pair_mut(&mut self, qid: u16) -> Option<(&mut SubmissionQueue, &mut CompletionQueue)> {
+        let submission = self.submission.get_mut(usize::from(qid))?.as_mut()?;
+        let completion = self.completion.get_mut(usize::from(submission.cqid))?.as_mut()?;
+        Some((submission, completion))
     }
 
     /// Identifiers of the submission queues that there are, the admin queue's too.

@@ -169,6 +169,8 @@ impl Emulator {
             return;
         }
         self.registers.csts = self.registers.csts.with_shst(ShutdownStatus::NORMAL);
+        self.cells.set(0, false, 0);
+        self.cells.set(0, true, 0);
         self.queues.set_sq(0, Some(SubmissionQueue::new(self.registers.asq, aqa.asqs().count(), 0)));
         let mut completion = CompletionQueue::new(self.registers.acq, aqa.acqs().count(), Some(0));
         completion.submission_queues = 1;

@@ -102,17 +102,17 @@ impl Emulator {
         let (at_ns, transfer) = match work.kind {
             WorkKind::Read => (self.nand.read(now_ns, work.first, work.bytes), true),
             WorkKind::Write => {
-                let arrived_ns = self.link.to_drive(now_ns, work.bytes);
+                let arrived_ns = self.link.send_to_drive(now_ns, work.bytes);
                 (self.nand.write(arrived_ns, work.bytes) + completion_ns, false)
             }
             WorkKind::Compare => {
-                let arrived_ns = self.link.to_drive(now_ns, work.bytes);
+                let arrived_ns = self.link.send_to_drive(now_ns, work.bytes);
                 (self.nand.read(arrived_ns, work.first, work.bytes) + completion_ns, false)
             }
             WorkKind::Verify => (self.nand.read(now_ns, work.first, work.bytes) + completion_ns, false),
             WorkKind::Flush => (self.nand.flush(now_ns) + completion_ns, false),
             WorkKind::Describe => {
-                let arrived_ns = self.link.to_drive(now_ns, work.bytes);
+                let arrived_ns = self.link.send_to_drive(now_ns, work.bytes);
                 (arrived_ns + self.options.model.write_latency + completion_ns, false)
             }
         };
@@ -123,7 +123,7 @@ impl Emulator {
     /// The media has the data of a read: it goes over the link.
     pub(crate) fn transfer(&mut self, ticket: Ticket) {
         let Some(bytes) = self.flights.get(ticket).map(|flight| flight.bytes) else { return };
-        let end_ns = self.link.to_host(self.now_ns, bytes) + self.options.model.completion;
+        let end_ns = self.link.send_to_host(self.now_ns, bytes) + self.options.model.completion;
         self.events.plan(end_ns, What::Complete(ticket));
     }
 
