@@ -298,7 +298,7 @@ mod tests {
 
     /// Walks a data pointer as a controller does, reading lists from `memory`; gives the IOVAs of every byte run.
     fn walk(buffer: &Buffer, bytes: usize) -> Vec<(u64, usize)> {
-        let page = buffer.page.bytes();
+        let page = 1 << buffer.inner.page_shift;
         let read = |iova: u64| {
             let mut word = [0; 8];
             let place = (iova - buffer.inner.shared.memory.iova()) as usize;
