@@ -51,7 +51,7 @@ pub fn drives() -> Vec<Drive> {
         .map(|address| Drive { address: address.to_owned() })
         .collect();
     for drive in &drives {
-        assert_eq!(drive.driver(), "nvme", "{}: the test before has left it so", drive.address);
+        drive.begins_with_the_kernel();
         let disk = drive.disk();
         let mut node = OpenOptions::new().write(true).open(&disk).expect("the disk opens");
         node.write_all(&vec![0; 1 << 20]).expect("the disk can be written");
@@ -68,6 +68,16 @@ pub fn drive() -> Drive {
 impl Drive {
     fn sysfs(&self, name: &str) -> String {
         format!("/sys/bus/pci/devices/{}/{name}", self.address)
+    }
+
+    /// Puts it back where a failed test has left it elsewhere, so that one failure is not the next one's, too.
+    fn begins_with_the_kernel(&self) {
+        if self.driver() != "nvme" {
+            fs::write(self.sysfs("driver_override"), "\n").expect("the override can be cleared");
+            // Without a driver there is nothing to unbind.
+            let _ = fs::write(self.sysfs("driver/unbind"), &self.address);
+            fs::write("/sys/bus/pci/drivers_probe", &self.address).expect("a driver can be looked for");
+        }
     }
 
     /// The name of the driver that has it; empty for none.
@@ -135,7 +145,8 @@ pub fn nvmetal(words: &[&str]) -> Done {
 
 /// The program while it runs.
 pub struct Running {
-    child: Child,
+    /// Not there any more when its end has been waited for.
+    child: Option<Child>,
     words: String,
 }
 
@@ -148,7 +159,7 @@ pub fn nvmetal_begin(words: &[&str]) -> Running {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    Running { child, words: format!("nvmetal {}", words.join(" ")) }
+    Running { child: Some(child), words: format!("nvmetal {}", words.join(" ")) }
 }
 
 impl Running {
@@ -156,7 +167,7 @@ impl Running {
     #[track_caller]
     pub fn is_busy_with(&mut self, drive: &Drive) {
         wait_for("the program takes the drive", || {
-            let ended = self.child.try_wait().expect("the program can be asked");
+            let ended = self.child.as_mut().expect("not waited for").try_wait().expect("the program can be asked");
             assert!(ended.is_none(), "{} ended before it was stopped: {ended:?}", self.words);
             (drive.driver() == "vfio-pci").then_some(())
         });
@@ -166,28 +177,39 @@ impl Running {
 
     /// Hundredths of a second of processor time that it took.
     fn processor_ticks(&self) -> u64 {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("the program runs");
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).expect("the program runs");
         let after_name = stat.rsplit(')').next().expect("there is a name");
         after_name.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<u64>().expect("a number")).sum()
     }
 
     /// Its process.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.as_ref().expect("not waited for").id()
     }
 
     /// Sends it a signal: `INT`, `TERM`, `KILL`.
     pub fn signal(&self, name: &str) {
-        run("kill", &[&format!("-{name}"), &self.child.id().to_string()]);
+        run("kill", &[&format!("-{name}"), &self.pid().to_string()]);
     }
 
     /// Waits for its end.
-    pub fn end(self) -> Done {
+    pub fn end(mut self) -> Done {
         use std::os::unix::process::ExitStatusExt;
-        let Output { status, stdout, stderr } = self.child.wait_with_output().expect("the program ends");
+        let Output { status, stdout, stderr } =
+            self.child.take().expect("not waited for").wait_with_output().expect("the program ends");
         let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).expect("one of the two");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the program writes UTF-8");
-        Done { code, out: text(stdout), err: text(stderr), words: self.words }
+        Done { code, out: text(stdout), err: text(stderr), words: self.words.clone() }
+    }
+}
+
+/// A test that failed leaves no run behind that would hold the drive.
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 
