@@ -7,6 +7,7 @@ use nvmetal_core::queue::{DeviceFault, RingError};
 use nvmetal_core::status::Status;
 
 use crate::dma::DmaError;
+use crate::kernel::KernelError;
 use crate::transport::TransportError;
 
 /// An error of the driver.
@@ -19,6 +20,9 @@ pub enum DriverError {
     /// There is no memory for it.
     #[error(transparent)]
     Dma(#[from] DmaError),
+    /// The way through the kernel's driver failed.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
     /// The controller could not be started or stopped.
     #[error("{address}: {doing}: {source}")]
     Lifecycle {
@@ -96,6 +100,7 @@ impl DriverError {
                     | LifecycleError::FatalStatus { .. },
                 ..
             } => true,
+            Self::Kernel(source) => source.is_lost(),
             Self::Dma(DmaError::Map(source)) => matches!(source, TransportError::Lost { .. }),
             _ => false,
         }

@@ -6,6 +6,7 @@ pub mod controller;
 pub mod dma;
 pub mod error;
 pub mod io_queue;
+pub mod kernel;
 pub mod pci;
 pub mod transport;
 pub mod vfio;

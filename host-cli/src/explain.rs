@@ -5,6 +5,7 @@
 
 use nvmetal_driver::DriverError;
 use nvmetal_driver::dma::DmaError;
+use nvmetal_driver::kernel::KernelError;
 use nvmetal_driver::pci::SysfsError;
 use nvmetal_driver::pci::binding::{BindError, BindErrorKind};
 use nvmetal_driver::transport::TransportError;
@@ -76,11 +77,25 @@ impl From<TransportError> for Error {
     }
 }
 
+impl From<KernelError> for Error {
+    fn from(error: KernelError) -> Self {
+        let text = error.to_string();
+        match &error {
+            KernelError::Permission { .. } => Self::new(Kind::NoPermission, text),
+            error if error.is_lost() => Self::new(Kind::DeviceLost, text).remedy(LOST),
+            error if error.is_environment() => Self::new(Kind::Environment, text),
+            error if error.is_refusal() => Self::new(Kind::InUse, text),
+            _ => Self::new(Kind::Device, text).remedy("`dmesg` may tell more."),
+        }
+    }
+}
+
 impl From<DriverError> for Error {
     fn from(error: DriverError) -> Self {
         let text = error.to_string();
         match error {
             DriverError::Transport(error) | DriverError::Dma(DmaError::Map(error)) => error.into(),
+            DriverError::Kernel(error) => error.into(),
             DriverError::Timeout { .. } => Self::new(Kind::TimedOut, text).remedy(LOST),
             error if error.is_lost() => Self::new(Kind::DeviceLost, text).remedy(LOST),
             DriverError::Dma(DmaError::Allocate { .. }) => Self::new(Kind::Environment, text)
@@ -131,6 +146,19 @@ mod tests {
         for error in [lost, silent] {
             assert_eq!(Error::from(error).kind.exit().code(), 7);
         }
+    }
+
+    #[test]
+    fn what_the_kernels_driver_says_ends_with_the_code_of_its_kind() {
+        let path = std::path::PathBuf::from("/dev/nvme0");
+        let code = |error: KernelError| Error::from(DriverError::from(error)).kind.exit().code();
+        let what = || "Identify".to_owned();
+        assert_eq!(code(KernelError::Permission { path: path.clone(), what: what() }), 6);
+        assert_eq!(code(KernelError::NotHeld { address: "x".into(), driver: None }), 6);
+        assert_eq!(code(KernelError::Refused { address: "x".into(), command: what() }), 5);
+        assert_eq!(code(KernelError::InUse { path: path.clone() }), 5);
+        assert_eq!(code(KernelError::Cancelled { path: path.clone(), what: what() }), 7);
+        assert_eq!(code(KernelError::NotABlockDevice { path }), 1);
     }
 
     #[test]

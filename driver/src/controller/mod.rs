@@ -34,6 +34,7 @@ use crate::dma::RingBuffer;
 use crate::error::DriverError;
 use crate::transport::{Interrupt, Transport};
 
+pub(crate) use commands::describe;
 pub use commands::{Admin, AdminData, Completed};
 pub use namespace::Namespace;
 pub use tally::{SentCommand, Tally};

@@ -23,7 +23,7 @@ pub mod iommu;
 pub mod link;
 mod sysfs;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod usage;
 
 pub use address::{AddressError, AddressFault, PciAddress};

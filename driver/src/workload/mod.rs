@@ -22,5 +22,7 @@ mod runner;
 pub use crew::{Observer, Tick};
 pub use engine::run;
 pub use histogram::Histogram;
+pub(crate) use job::Space;
 pub use job::{Access, Job, Limits};
 pub use result::{Cause, Direction, EndReason, RunResult};
+pub(crate) use runner::threshold;
