@@ -70,6 +70,17 @@ pub enum Command {
     Doctor(command::doctor::Arguments),
     /// Show the links from a drive to the processor and what they can carry
     Link(command::link::Arguments),
+    /// Show what the drive says of itself, field by field
+    Id(command::id::Arguments),
+    /// nvme-cli's spelling of `id ctrl`
+    #[command(hide = true)]
+    IdCtrl(command::id::ControllerArguments),
+    /// nvme-cli's spelling of `id ns`
+    #[command(hide = true)]
+    IdNs(command::id::NamespaceArguments),
+    /// Show the drive's health log
+    #[command(visible_alias = "smart-log")]
+    Smart(command::smart::Arguments),
     /// Judge drive, card and slot: link, health, speed, temperature; reads only
     Validate(command::validate::Arguments),
     /// Run one workload as fast as the drive can, and measure it

@@ -16,6 +16,7 @@ mod explain;
 mod interrupt;
 mod measure;
 mod output;
+mod page;
 mod progress;
 mod provenance;
 mod reader;

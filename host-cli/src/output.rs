@@ -89,12 +89,18 @@ impl Output {
         }
     }
 
+    /// Writes the result to `--save`, where that was given.
+    pub fn save(&self, json: &Value) -> Result<()> {
+        match &self.save {
+            Some(path) => std::fs::write(path, pretty(json)).file("write", path),
+            None => Ok(()),
+        }
+    }
+
     /// Ends a command with its result: `human` is called for the text, unless JSON was asked for. The JSON goes to
     /// `--save`, too.
     pub fn result(&mut self, json: &Value, human: impl FnOnce() -> String) -> Result<()> {
-        if let Some(path) = &self.save {
-            std::fs::write(path, pretty(json)).file("write", path)?;
-        }
+        self.save(json)?;
         if self.format == Format::Json { self.print(&pretty(json)) } else { self.print(&human()) }
     }
 }

@@ -6,9 +6,11 @@ pub mod bind;
 pub mod diff;
 pub mod doctor;
 pub mod generate;
+pub mod id;
 pub mod link;
 pub mod list;
 pub mod release;
+pub mod smart;
 pub mod validate;
 
 use crate::cli::Command;
@@ -24,6 +26,10 @@ pub fn run(command: Command, out: &mut Output, stop: &Stop) -> Result<Exit> {
         Command::Doctor(arguments) => doctor::run(&arguments, out),
         Command::Link(arguments) => link::run(&arguments, out),
         Command::Bench(arguments) => bench::run(&arguments, out, stop),
+        Command::Id(arguments) => id::run(arguments, out),
+        Command::IdCtrl(arguments) => id::controller(&arguments, out),
+        Command::IdNs(arguments) => id::namespace(&arguments, out),
+        Command::Smart(arguments) => smart::run(&arguments, out),
         Command::Validate(arguments) => validate::run(&arguments, out, stop),
         Command::Diff(arguments) => diff::run(&arguments, out),
         Command::Bind(arguments) => bind::run(&arguments, out),

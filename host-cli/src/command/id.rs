@@ -1,0 +1,100 @@
+//! `nvmetal id`: what the drive says of itself, field by field.
+#![forbid(unsafe_code)]
+
+use clap::{Args, Subcommand};
+use nvmetal_core::describe::Describe;
+use nvmetal_core::identify;
+use nvmetal_driver::{Admin, ControllerOptions};
+use zerocopy::IntoBytes;
+
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::page::{FORMS, Page};
+use crate::session::{Reach, Session};
+
+/// Which structure of which drive.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    what: Option<What>,
+    #[command(flatten)]
+    controller: Option<ControllerArguments>,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// The controller (the default)
+    #[command(visible_alias = "controller")]
+    Ctrl(ControllerArguments),
+    /// A namespace
+    #[command(visible_alias = "namespace")]
+    Ns(NamespaceArguments),
+}
+
+/// Which controller.
+#[derive(Debug, Args)]
+pub struct ControllerArguments {
+    /// PCI address or kernel name of the drive, or `emulated[:MODEL,...]`
+    device: String,
+    #[command(flatten)]
+    reach: Reach,
+}
+
+/// Which namespace.
+#[derive(Debug, Args)]
+pub struct NamespaceArguments {
+    /// PCI address or kernel name of the drive, or `emulated[:MODEL,...]`
+    device: String,
+    /// The namespace; the first one if not given
+    #[arg(long, short = 'n', value_name = "NSID")]
+    namespace_id: Option<u32>,
+    #[command(flatten)]
+    reach: Reach,
+}
+
+/// Shows the structure.
+pub fn run(arguments: Arguments, out: &mut Output) -> Result<Exit> {
+    match (arguments.what, arguments.controller) {
+        (Some(What::Ns(arguments)), _) => namespace(&arguments, out),
+        (Some(What::Ctrl(arguments)), _) | (None, Some(arguments)) => controller(&arguments, out),
+        (None, None) => Err(Error::usage("no device was named").remedy("Name one, as in `nvmetal id emulated`.")),
+    }
+}
+
+/// Identify Controller.
+pub fn controller(arguments: &ControllerArguments, out: &mut Output) -> Result<Exit> {
+    out.only("id ctrl", FORMS)?;
+    let session = open(&arguments.device, &arguments.reach)?;
+    let page = session.controller.identify_controller().map_err(Error::from).map(|data| Page {
+        schema: "nvmetal.id-ctrl/1",
+        title: "Identify Controller".to_owned(),
+        view_of: &identify::Controller::DESCRIPTOR,
+        bytes: data.as_bytes().to_vec(),
+        nsid: None,
+    });
+    Page::finish(page, session, out)
+}
+
+/// Identify Namespace.
+pub fn namespace(arguments: &NamespaceArguments, out: &mut Output) -> Result<Exit> {
+    out.only("id ns", FORMS)?;
+    let session = open(&arguments.device, &arguments.reach)?;
+    let page = session.namespace(arguments.namespace_id).and_then(|namespace| {
+        let data = session.controller.identify_namespace(namespace.nsid)?;
+        Ok(Page {
+            schema: "nvmetal.id-ns/1",
+            title: format!("Identify Namespace {}", namespace.nsid),
+            view_of: &identify::Namespace::DESCRIPTOR,
+            bytes: data.as_bytes().to_vec(),
+            nsid: Some(namespace.nsid),
+        })
+    });
+    Page::finish(page, session, out)
+}
+
+fn open(device: &str, reach: &Reach) -> Result<Session> {
+    Session::open(&Device::find(device)?, reach, ControllerOptions { io_queues: 0, ..ControllerOptions::default() })
+}
