@@ -6,7 +6,7 @@
 //! (`NVMETAL_WEAKEN=submission`, `completion`, `dbbuf` while compiling); there the test must fail, or it proves nothing.
 //! `tools/loom` runs all of them.
 #![cfg(loom)]
-#![allow(missing_docs, unsafe_code)] // Ring memory of loom's atomics.
+#![allow(unsafe_code, missing_docs)] // Ring memory of loom's atomics.
 
 use core::ptr::NonNull;
 
