@@ -16,5 +16,6 @@ pub mod lifecycle;
 pub mod log;
 pub mod number;
 pub mod queue;
+pub mod quirk;
 pub mod register;
 pub mod status;

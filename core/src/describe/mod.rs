@@ -26,11 +26,13 @@
 mod hex;
 mod json;
 mod macros;
+mod registry;
 mod text;
 mod value;
 mod view;
 pub use hex::Hex;
 pub use json::Json;
+pub use registry::{structure, structures};
 pub use text::Text;
 pub use value::{Ascii, Bytes, Digits, Value};
 pub use view::View;
@@ -264,9 +266,12 @@ pub trait Describe: zerocopy::IntoBytes + zerocopy::Immutable + Sized + 'static 
     /// The table of its fields.
     const DESCRIPTOR: Descriptor;
 
+    /// The table, as a reference that lives for ever.
+    const DESCRIPTOR_REF: &'static Descriptor = &Self::DESCRIPTOR;
+
     /// The structure seen through its descriptor.
     fn view(&self) -> View<'_> {
-        const { &Self::DESCRIPTOR }.view(self.as_bytes())
+        Self::DESCRIPTOR_REF.view(self.as_bytes())
     }
 }
 

@@ -273,3 +273,18 @@ structure! {
         3072 vendor: [u8; 1024] = BYTES, "Vendor Specific";
     }
 }
+
+impl Controller {
+    /// Largest transfer in bytes, for a CAP.MPSMIN as in the register; `None` where the controller has no limit, or none
+    /// that a number of 64 bits could hold.
+    pub const fn max_transfer_bytes(&self, mpsmin: u8) -> Option<u64> {
+        let power = self.mdts as u32 + 12 + (mpsmin & 0xf) as u32;
+        if self.mdts == 0 || power > 63 { None } else { Some(1 << power) }
+    }
+
+    /// The power states that the controller has, at most 32.
+    pub fn power_states(&self) -> &[PowerState] {
+        let count = usize::from(self.npss.count()).min(self.psd.len());
+        self.psd.get(..count).unwrap_or(&self.psd)
+    }
+}

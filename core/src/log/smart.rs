@@ -83,3 +83,20 @@ structure! {
         244 reserved_244: [u8; 268] = RESERVED, "Reserved";
     }
 }
+
+impl Smart {
+    /// The composite temperature in kelvin, where it is reported.
+    pub const fn temperature_kelvin(&self) -> Option<u16> {
+        match self.composite_temperature.get() {
+            0 => None,
+            kelvin => Some(kelvin),
+        }
+    }
+
+    /// What is left of the life that the vendor estimates, in per cent; 0 where more than all of it is used.
+    ///
+    /// Wear is an estimate and no defect: the critical warning decides whether the drive is in trouble.
+    pub const fn remaining_percent(&self) -> u8 {
+        100_u8.saturating_sub(self.percentage_used)
+    }
+}
