@@ -14,6 +14,9 @@ pub(crate) type Outcome = Result<u64, Status>;
 impl Emulator {
     /// The moment at which a command takes effect and ends.
     pub(crate) fn complete(&mut self, ticket: Ticket, access: &Access<'_>) {
+        if self.flights.get(ticket).is_some_and(|flight| flight.fate == Fate::Silence) {
+            return; // Never answered, and still there to be aborted or to end with its queue.
+        }
         let Some(flight) = self.flights.take(ticket) else { return };
         let outcome = match flight.fate {
             Fate::End(status) => Err(status),
