@@ -1,4 +1,5 @@
 //! Every structure, on bytes of any length and content: nothing panics, JSON stays JSON, text stays printable.
+#![forbid(unsafe_code)]
 
 use nvmetal_core::describe::structures;
 use nvmetal_core::log::persistent;

@@ -1,4 +1,5 @@
 //! Identify data of real drives, and values that other tools got wrong.
+#![forbid(unsafe_code)]
 
 mod common;
 

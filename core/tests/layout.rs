@@ -3,6 +3,7 @@
 //! The table was computed from the order and the widths of the members in libnvme's public header, which knows nothing
 //! of this crate; reserved members are left out. A field that was put at a wrong place, or has a wrong width, is found
 //! even where the structure's own assertions repeat the mistake.
+#![forbid(unsafe_code)]
 
 use nvmetal_core::describe::{Describe, Descriptor};
 use nvmetal_core::identify::{Controller, Namespace, PowerState};

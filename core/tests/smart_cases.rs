@@ -1,4 +1,5 @@
 //! Health logs of real drives, and values that other tools got wrong.
+#![forbid(unsafe_code)]
 
 mod common;
 

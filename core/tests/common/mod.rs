@@ -1,4 +1,5 @@
 //! Pages of real and rebuilt drives, as files of hex.
+#![forbid(unsafe_code)]
 
 /// The page in `data/NAME`: rows of an offset and bytes, `# length: N` for the size; what is not listed is zero.
 pub fn page(name: &str) -> Vec<u8> {

@@ -208,7 +208,7 @@ fn an_abort_ends_a_stuck_command_and_says_when_there_was_none() {
 #[test]
 fn what_is_written_is_read_and_compared() {
     let mut host = Host::with_queue("ideal,written=no");
-    let data: Vec<u8> = (0..4096_u32).map(|at| (at * 7 >> 3) as u8).collect();
+    let data: Vec<u8> = (0..4096_u32).map(|at| ((at * 7) >> 3) as u8).collect();
     host.set_data(&data);
     assert_eq!(host.io(blocks(1, 1000, 8)), 0);
     assert_eq!(host.io(blocks(5, 1000, 8)), 0);

@@ -1,3 +1,6 @@
+//! The kernel engine on files: counts, ends, coverage.
+#![forbid(unsafe_code)]
+
 use core::ops::ControlFlow;
 use std::io::Write;
 

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::dma::DmaMemory;
-use nvmetal_core::command::admin::{AdminOpcode, Cns, CreateIoCompletionQueue, CreateIoSubmissionQueue, Identify};
+use nvmetal_core::command::admin::{
+    AdminOpcode, Cns, CreateIoCompletionQueue, CreateIoSubmissionQueue, Identify, QueuePriority,
+};
 use nvmetal_core::command::{Command, SubmissionEntry};
 use nvmetal_core::completion::CompletionEntry;
 use nvmetal_core::number::ZeroBasedU16;
@@ -88,7 +90,8 @@ impl Driver {
         let qsize = ZeroBasedU16::from_bits(ENTRIES - 1);
         let cq = CreateIoCompletionQueue { qid: 1, qsize, pc: true, ien: true, iv: 1 };
         assert!(self.admin(cq.entry().with_prp(base + 0x1000, 0)).status().is_success());
-        let sq = CreateIoSubmissionQueue { qid: 1, qsize, pc: true, cqid: 1, qprio: Default::default(), nvmsetid: 0 };
+        let sq =
+            CreateIoSubmissionQueue { qid: 1, qsize, pc: true, cqid: 1, qprio: QueuePriority::default(), nvmsetid: 0 };
         assert!(self.admin(sq.entry().with_prp(base, 0)).status().is_success());
     }
 
