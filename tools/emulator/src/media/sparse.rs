@@ -106,7 +106,8 @@ impl Sparse {
         if self.zeroed.range(..=page).next_back().is_some_and(|(_, &end)| page < end) {
             return None;
         }
-        let mixed = page.wrapping_mul(0xd6e8_feb8_6659_fd93);
+        // Not of the page's number itself: the first page's stamp would be zero.
+        let mixed = page.wrapping_add(1).wrapping_mul(0xd6e8_feb8_6659_fd93);
         let chosen = patterns.get((mixed >> 60) as usize)?;
         // The stamp makes each page of 4 KiB differ from all others; the rest of it is one of a few random pages.
         self.stamped.copy_from_slice(chosen);
