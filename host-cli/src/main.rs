@@ -1,7 +1,7 @@
 //! The command line, and nothing but it.
 //!
 //! The reader's order: [`cli`] is what can be typed, [`command`] holds one file per command, [`check`] the verdicts, one
-//! file each, [`report`] how results look. Beneath them [`error`] and [`exit`] say how things end, [`output`] where
+//! file each, `report` how results look. Beneath them [`error`] and [`exit`] say how things end, [`output`] where
 //! results go, [`units`] how numbers are read and written, [`interrupt`] what Ctrl-C does.
 #![forbid(unsafe_code)]
 

@@ -4,7 +4,7 @@
 /// A wire structure from a table of rows.
 ///
 /// Each row is `OFFSET name: Type = shape, "Label";`. Types are `u8`, the little-endian numbers of `zerocopy`, bit
-/// fields made by [`bits!`], codes made by [`codes!`], other structures, and arrays of these. Gaps are rows, too: the
+/// fields made by `bits!`, codes made by `codes!`, other structures, and arrays of these. Gaps are rows, too: the
 /// table has no hole, and a wrong offset or size does not compile. `summary function` behind the id names a function
 /// that says the whole in one line.
 #[macro_export]
@@ -96,7 +96,7 @@ macro_rules! structure {
 /// The head is `pub struct Name(u16 as U16)`: the number that people see and the little-endian type that lies in
 /// memory (`u8 as u8` for one byte). Each row is `LOW:WIDTH name: Type = shape, "Label";`, from the lowest bit up and
 /// without a hole: reserved bits are rows whose name begins with `__`. Types are `bool`, unsigned integers, and types
-/// with `from_bits` and `into_bits` ([`codes!`], [`ZeroBasedU16`](crate::number::ZeroBasedU16)).
+/// with `from_bits` and `into_bits` (`codes!`, [`ZeroBasedU16`](crate::number::ZeroBasedU16)).
 #[macro_export]
 macro_rules! bits {
     (

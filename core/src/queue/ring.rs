@@ -10,9 +10,9 @@
 //! file. A volatile access of a whole entry would cost three times the instructions and order nothing.
 //!
 //! **Writing an entry.** Of the sixty-four bytes of a read or write, a queue used for one kind of I/O changes forty: the
-//! first word (opcode, command id, namespace), both data pointers, the first block, the length. [`SubmissionRing::put_io`]
+//! first word (opcode, command id, namespace), both data pointers, the first block, the length. `SubmissionRing::put_io`
 //! stores those five words and relies on the other three being zero from the start. After an entry of another shape has
-//! been written with [`SubmissionRing::put`], that is not so, and for one pass round the ring entries are written whole.
+//! been written with `SubmissionRing::put`, that is not so, and for one pass round the ring entries are written whole.
 #![allow(unsafe_code)] // Pointers into memory that the device shares.
 
 use core::ptr::NonNull;

@@ -2,7 +2,7 @@
 //!
 //! A [`Job`] is in the user's units: bytes, a percentage, a time. A plan is the same in the drive's: blocks of a
 //! namespace, commands of at most the controller's transfer size. What cannot be done is refused here, before the first
-//! command, with what would be possible. A plan is made for a [`Space`], which is a namespace behind our own queues or a
+//! command, with what would be possible. A plan is made for a `Space`, which is a namespace behind our own queues or a
 //! block device behind the kernel's.
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
 //! The transport `emulated`: the emulator of this project, in this process.
 //!
 //! It lives in one of two times. **Stepped**, time is virtual: nothing runs by itself, and waiting moves the clock to what
-//! happens next ([`stepped`]). **Threaded**, time is real: the controller has a thread of its own, and doorbells are words
-//! in memory that it looks at ([`threaded`]). The controller is the same in both, and so is the driver above.
+//! happens next (`stepped`). **Threaded**, time is real: the controller has a thread of its own, and doorbells are words
+//! in memory that it looks at (`threaded`). The controller is the same in both, and so is the driver above.
 #![deny(unsafe_code)]
 
 mod cells;

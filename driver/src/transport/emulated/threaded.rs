@@ -2,7 +2,7 @@
 //!
 //! The thread looks at the doorbells, lets the emulator do what is due, and looks again. When nothing happens for a while
 //! it parks until the next event; whoever waits for the controller wakes it. A doorbell itself wakes nobody: it is one
-//! store, and whoever rings it polls next, and comes by [`Threaded::idle`] when there is nothing to be found.
+//! store, and whoever rings it polls next, and comes by `Threaded::idle` when there is nothing to be found.
 //!
 //! Register accesses run the emulator on the caller's thread, under the same lock. The controller's thread would take that
 //! lock again at once and keep everybody out, so callers announce themselves and the thread lets them pass.
