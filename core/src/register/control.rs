@@ -184,7 +184,7 @@ bits! {
         2:2 shst: ShutdownStatus = choice(ShutdownStatus::MEANINGS), "Shutdown Status";
         /// A subsystem reset happened while the controller was enabled. Cleared by writing one.
         4:1 nssro: bool = FLAG, "NVM Subsystem Reset Occurred";
-        /// The controller does not process commands for now.
+        /// The controller does not process commands at the moment.
         5:1 pp: bool = FLAG, "Processing Paused";
         /// The shutdown status is of the whole subsystem, not of the controller.
         6:1 st: bool = FLAG, "Shutdown Type";
