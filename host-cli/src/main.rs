@@ -22,6 +22,7 @@ mod provenance;
 mod reader;
 mod report;
 mod session;
+mod trace;
 mod units;
 mod written;
 

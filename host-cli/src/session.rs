@@ -16,6 +16,7 @@ use nvmetal_driver::pci::config::ConfigSpace;
 use nvmetal_driver::pci::link::{Hop, LinkErrors, LinkPath, PortEnd};
 use nvmetal_driver::pci::{PciAddress, Sysfs};
 use nvmetal_driver::transport::emulated::EmulatedTransport;
+use nvmetal_driver::transport::traced::TracedTransport;
 use nvmetal_driver::transport::vfio::VfioTransport;
 use nvmetal_driver::transport::{Transport, TransportInfo};
 use nvmetal_driver::vfio::{IommuChoice, VfioOptions};
@@ -24,6 +25,7 @@ use serde::Serialize;
 
 use crate::device::Device;
 use crate::error::{Error, Kind, Result};
+use crate::trace::Lines;
 
 /// How a drive is reached; for every command that opens one.
 #[derive(Debug, Clone, Args)]
@@ -33,6 +35,16 @@ pub struct Reach {
     #[arg(long, value_enum, default_value = "auto", hide_default_value = true, hide_possible_values = true)]
     #[arg(value_name = "INTERFACE")]
     pub iommu: IommuArgument,
+    /// Tell every register access, command and completion, one line each, on standard error
+    #[arg(long)]
+    pub trace: bool,
+}
+
+impl Reach {
+    /// The transport, told if that was asked for.
+    fn observed(&self, transport: Arc<dyn Transport>) -> Arc<dyn Transport> {
+        if self.trace { TracedTransport::new(transport, Arc::new(Lines::default())) } else { transport }
+    }
 }
 
 /// A choice of the kernel's interface for VFIO.
@@ -93,7 +105,7 @@ impl Session {
                     Error::usage(format!("{text}: {error}"))
                         .remedy("The form is emulated[:MODEL[,option=value...]], as in emulated:ideal,link=gen1x1.")
                 })?;
-                let transport: Arc<dyn Transport> = emulated;
+                let transport = reach.observed(emulated);
                 let controller = Controller::open(Arc::clone(&transport), options)?;
                 Ok(Self { controller, place: Place::Emulated(transport), handover: None })
             }
@@ -104,7 +116,7 @@ impl Session {
                 let vfio = VfioOptions { iommu: reach.iommu.into(), sysfs: sysfs.clone(), ..VfioOptions::default() };
                 // On every error the transport goes before the handover: a held drive cannot be given back.
                 let controller = {
-                    let transport: Arc<dyn Transport> = Arc::new(VfioTransport::open(address, &vfio)?);
+                    let transport = reach.observed(Arc::new(VfioTransport::open(address, &vfio)?));
                     Controller::open(transport, options)?
                 };
                 Ok(Self { controller, place: Place::Pci(sysfs, address), handover: Some(handover) })

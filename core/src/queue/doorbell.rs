@@ -6,15 +6,34 @@
 //! (an emulator that is stepped, a socket whose doorbells are not mapped, a trace) still runs the same queue.
 //!
 //! The order of the write against the entries before it is not this trait's business: [`super::barrier`] has it.
+//!
+//! A doorbell that is a call may also be shown what goes through its queue ([`Doorbell::WATCHES`]): that is how a
+//! conversation with a drive becomes readable. For a mapped register nothing of it is compiled.
 #![allow(unsafe_code)] // The store to a mapped register.
 
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use super::ring::RawCompletion;
+use crate::command::SubmissionEntry;
+
 /// Something that takes a doorbell value.
 pub trait Doorbell {
+    /// Whether the queue shows what goes through it.
+    const WATCHES: bool = false;
+
     /// Hands `value` (a tail or a head index) to the controller.
     fn ring(&self, value: u32);
+
+    /// An entry of the submission queue, just before its doorbell is rung.
+    fn submitted(&self, entry: &SubmissionEntry) {
+        let _ = entry;
+    }
+
+    /// An entry of the completion queue that is new, before it has been checked.
+    fn completed(&self, completion: RawCompletion) {
+        let _ = completion;
+    }
 }
 
 /// A doorbell register in mapped memory.
@@ -50,9 +69,19 @@ impl Doorbell for Mapped {
     }
 }
 
-impl<D: Doorbell + ?Sized> Doorbell for &D {
+impl<D: Doorbell> Doorbell for &D {
+    const WATCHES: bool = D::WATCHES;
+
     #[inline(always)]
     fn ring(&self, value: u32) {
         (**self).ring(value);
+    }
+
+    fn submitted(&self, entry: &SubmissionEntry) {
+        (**self).submitted(entry);
+    }
+
+    fn completed(&self, completion: RawCompletion) {
+        (**self).completed(completion);
     }
 }

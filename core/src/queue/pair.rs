@@ -18,6 +18,8 @@
 
 use core::ops::DerefMut;
 
+use crate::command::SubmissionEntry;
+
 use super::barrier;
 use super::doorbell::Doorbell;
 use super::ring::{CompletionRing, IoWords, RawCompletion, SubmissionRing};
@@ -252,10 +254,25 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
     pub fn ring(&mut self) {
         let tail = self.submission.tail();
         if tail != self.rung {
+            if D::WATCHES {
+                self.show_submitted();
+            }
             barrier::ring_then_doorbell();
             self.tail_doorbell.ring(tail);
             self.rung = tail;
             self.rung_entries = self.submitted;
+        }
+    }
+
+    /// Shows the entries that the doorbell is about to be rung for.
+    #[cold]
+    fn show_submitted(&self) {
+        let count = self.submission.count();
+        let entries = ahead(self.rung, self.submission.tail(), count);
+        for index in (0..entries).map(|behind| (self.rung + behind) % count) {
+            if let Some(words) = self.submission.entry(index) {
+                self.tail_doorbell.submitted(&SubmissionEntry::from_words(words));
+            }
         }
     }
 
@@ -270,6 +287,9 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
         let limit = if self.stopped { 0 } else { limit };
         while count < limit {
             let Some(raw) = self.completion.take(&mut cursor) else { break };
+            if D::WATCHES {
+                self.head_doorbell.completed(raw);
+            }
             match self.accept(raw) {
                 Ok(done) => each(done),
                 Err(kind) => {

@@ -253,6 +253,13 @@ impl<M> SubmissionRing<M> {
         self.tail
     }
 
+    /// The entry at `index` as it stands in memory; `None` beyond the ring.
+    pub fn entry(&self, index: u32) -> Option<[u64; 8]> {
+        // SAFETY: `new` checked that `count` entries fit, and `index < count`.
+        let slot = (index < self.count).then(|| unsafe { self.entries.add(index as usize).as_ref() })?;
+        Some(core::array::from_fn(|word| slot.load(word)))
+    }
+
     #[inline(always)]
     fn slot(&self) -> &SubmissionSlot {
         // SAFETY: `new` checked that `count` entries fit, and `tail < count` always holds (`behind`). The entry is made

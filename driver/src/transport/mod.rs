@@ -13,6 +13,7 @@
 
 #[cfg(feature = "emulated")]
 pub mod emulated;
+pub mod traced;
 pub mod vfio;
 
 use core::fmt;
@@ -20,6 +21,8 @@ use core::ptr::NonNull;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
+use nvmetal_core::command::SubmissionEntry;
+use nvmetal_core::queue::RawCompletion;
 use nvmetal_core::queue::doorbell::{Doorbell, Mapped};
 
 use crate::clock::Clock;
@@ -272,6 +275,16 @@ impl Doorbell for MappedDoorbell {
 pub trait DoorbellTarget: Send + Sync + fmt::Debug {
     /// `value` was written to the doorbell at `offset` of BAR0.
     fn write_doorbell(&self, offset: u64, value: u32);
+
+    /// `entry` is in the submission queue whose doorbell at `offset` is about to be rung.
+    fn submitted(&self, offset: u64, entry: &SubmissionEntry) {
+        let _ = (offset, entry);
+    }
+
+    /// `completion` is new in the completion queue whose doorbell is at `offset`.
+    fn completed(&self, offset: u64, completion: RawCompletion) {
+        let _ = (offset, completion);
+    }
 }
 
 /// A doorbell that is a call.
@@ -289,16 +302,40 @@ impl CalledDoorbell {
 }
 
 impl Doorbell for CalledDoorbell {
+    const WATCHES: bool = true;
+
     fn ring(&self, value: u32) {
         self.target.write_doorbell(self.offset, value);
+    }
+
+    fn submitted(&self, entry: &SubmissionEntry) {
+        self.target.submitted(self.offset, entry);
+    }
+
+    fn completed(&self, completion: RawCompletion) {
+        self.target.completed(self.offset, completion);
     }
 }
 
 impl Doorbell for DoorbellKind {
+    const WATCHES: bool = true;
+
     fn ring(&self, value: u32) {
         match self {
             Self::Mapped(doorbell) => doorbell.ring(value),
             Self::Called(doorbell) => doorbell.ring(value),
+        }
+    }
+
+    fn submitted(&self, entry: &SubmissionEntry) {
+        if let Self::Called(doorbell) = self {
+            doorbell.submitted(entry);
+        }
+    }
+
+    fn completed(&self, completion: RawCompletion) {
+        if let Self::Called(doorbell) = self {
+            doorbell.completed(completion);
         }
     }
 }

@@ -20,8 +20,11 @@ use crate::session::{Reach, Session};
 pub struct Arguments {
     #[command(subcommand)]
     what: Option<What>,
+    /// PCI address or kernel name of the drive, or `emulated[:MODEL,...]`
+    #[arg(required = true)]
+    device: Option<String>,
     #[command(flatten)]
-    controller: Option<ControllerArguments>,
+    reach: Reach,
 }
 
 #[derive(Debug, Subcommand)]
@@ -57,9 +60,10 @@ pub struct NamespaceArguments {
 
 /// Shows the structure.
 pub fn run(arguments: Arguments, out: &mut Output) -> Result<Exit> {
-    match (arguments.what, arguments.controller) {
+    match (arguments.what, arguments.device) {
         (Some(What::Ns(arguments)), _) => namespace(&arguments, out),
-        (Some(What::Ctrl(arguments)), _) | (None, Some(arguments)) => controller(&arguments, out),
+        (Some(What::Ctrl(arguments)), _) => controller(&arguments, out),
+        (None, Some(device)) => controller(&ControllerArguments { device, reach: arguments.reach }, out),
         (None, None) => Err(Error::usage("no device was named").remedy("Name one, as in `nvmetal id emulated`.")),
     }
 }
