@@ -17,9 +17,13 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, StatxFlags};
 use rustix::io::Errno;
 
-use super::error::KernelError;
+use nvmetal_core::command::io::IoOpcode;
+
+use super::blocking;
+use super::error::{self, KernelError};
 use super::facts::BlockFacts;
 use crate::controller::Tally;
+use crate::error::DriverError;
 use crate::pci::Sysfs;
 use crate::workload::Space;
 
@@ -135,6 +139,35 @@ impl BlockTarget {
         self.device.as_ref().map(|device| &device.facts)
     }
 
+    /// Reads `blocks` blocks from `lba`, by this thread, and waits for them: for a look at a few, not for speed.
+    ///
+    /// # Errors
+    /// [`DriverError::Lost`] if the drive has gone; else [`KernelError::System`] with what the system says of these blocks.
+    pub fn read_blocks(&self, lba: u64, blocks: u32) -> Result<Vec<u8>, DriverError> {
+        let what = || format!("reading {blocks} blocks at LBA {lba}");
+        let failed = |errno| KernelError::of(&self.path, what(), errno);
+        let bytes = u64::from(blocks) * u64::from(self.lba_bytes);
+        // Direct access wants whole pages of memory.
+        let mut memory = blocking::memory(usize::try_from(bytes).unwrap_or(usize::MAX)).map_err(failed)?;
+        let offset = lba.saturating_mul(self.lba_bytes.into());
+        let moved = rustix::io::retry_on_intr(|| rustix::io::pread(&self.file, &mut memory[..], offset));
+        if let Some(tally) = &self.tally {
+            tally.add(false, IoOpcode::READ.into_bits(), 1);
+        }
+        match moved {
+            Ok(moved) if moved as u64 == bytes => Ok(memory.to_vec()),
+            Ok(_) => {
+                let source = std::io::ErrorKind::UnexpectedEof.into();
+                Err(KernelError::System { path: self.path.clone(), what: what(), source }.into())
+            }
+            Err(errno) if error::is_gone(errno) || self.is_gone() => Err(DriverError::Lost {
+                address: self.path.display().to_string(),
+                detail: format!("{}: {errno}, and the kernel has no such drive any more", what()),
+            }),
+            Err(errno) => Err(failed(errno).into()),
+        }
+    }
+
     pub(super) fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
@@ -223,6 +256,21 @@ mod tests {
         let permit = WritePermit::for_serial("any");
         let target = BlockTarget::open(&Sysfs::host(), file.path(), Some(&permit)).expect("a target");
         assert!(target.is_writable());
+    }
+
+    #[test]
+    fn blocks_are_read_where_they_lie_and_not_past_the_end() {
+        use std::io::Write;
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        let content: Vec<u8> = (0..16_384_u32).map(|at| (at / 4096) as u8 + 1).collect();
+        file.write_all(&content).expect("it is written");
+        let target = BlockTarget::open(&Sysfs::host(), file.path(), None).expect("a target");
+        let blocks = 4096 / target.lba_bytes();
+        let second = target.read_blocks(blocks.into(), blocks).expect("the second page");
+        assert_eq!(second, vec![2; 4096]);
+        let error = target.read_blocks(u64::from(4 * blocks), blocks).expect_err("there is no fifth page");
+        assert!(matches!(error, DriverError::Kernel(KernelError::System { .. })), "{error:?}");
+        assert!(error.to_string().contains("at LBA"), "{error}");
     }
 
     #[test]

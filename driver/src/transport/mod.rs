@@ -37,6 +37,19 @@ pub enum TransportKind {
     VfioUser,
     /// The emulator in this process.
     Emulated,
+    /// No transport of ours: the kernel's own driver, which keeps the drive ([`crate::kernel`]).
+    Kernel,
+}
+
+impl fmt::Display for TransportKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Vfio => "VFIO",
+            Self::VfioUser => "vfio-user",
+            Self::Emulated => "emulator",
+            Self::Kernel => "kernel",
+        })
+    }
 }
 
 /// What a transport knows of the device before a command has been sent.

@@ -12,7 +12,8 @@ use serde::Serialize;
 
 use super::LinkPath;
 use crate::pci::PciAddress;
-use crate::pci::config::ConfigSpace;
+use crate::pci::config::aer::{Aer, ErrorBit, ErrorSet};
+use crate::pci::config::{ConfigSpace, Presence};
 use crate::pci::sysfs::Sysfs;
 
 /// What one port has counted so far.
@@ -31,6 +32,32 @@ pub struct PortErrors {
 }
 
 impl PortErrors {
+    /// What the registers alone tell, for a port that no kernel watches over.
+    ///
+    /// Advanced Error Reporting keeps a bit for each kind of error and no number: a kind that has happened counts as one.
+    pub fn from_config(config: &ConfigSpace) -> Self {
+        if config.presence() == Presence::Gone {
+            return Self::default();
+        }
+        let once = |set: &ErrorSet| {
+            let name = |bit: &ErrorBit| bit.name.map_or_else(|| format!("bit {}", bit.bit), str::to_owned);
+            set.bits.iter().map(|bit| (name(bit), 1)).collect::<BTreeMap<_, _>>()
+        };
+        let aer = config.aer();
+        let link = config.express().and_then(|express| express.link);
+        let uncorrectable = |fatal: bool| {
+            let of_this_kind = |aer: &Aer| aer.uncorrectable.raw & if fatal { aer.severity } else { !aer.severity };
+            aer.as_ref().map(|aer| once(&ErrorSet::uncorrectable(of_this_kind(aer))))
+        };
+        Self {
+            correctable: aer.as_ref().map(|aer| once(&aer.correctable)),
+            non_fatal: uncorrectable(false),
+            fatal: uncorrectable(true),
+            bandwidth_management: link.map(|link| link.status.bandwidth_management()),
+            autonomous_bandwidth: link.map(|link| link.status.autonomous_bandwidth()),
+        }
+    }
+
     /// What the kernel and the registers tell about a function.
     pub fn read(sysfs: &Sysfs, address: PciAddress) -> Self {
         let device = sysfs.pci_device(address);
@@ -161,6 +188,34 @@ mod tests {
     fn a_counter_that_started_anew_counts_from_zero() {
         let change = reading(&[("RxErr", 2)], 0, false).since(&reading(&[("RxErr", 9)], 0, false));
         assert_eq!(change.correctable, Some(2));
+    }
+
+    /// A configuration space whose only capability is Advanced Error Reporting.
+    fn registers(uncorrectable: u32, severity: u32, correctable: u32) -> ConfigSpace {
+        let mut bytes = vec![0; 4096];
+        let mut put = |at: usize, value: u32| bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        put(0x100, 0x0001 | 2 << 16);
+        put(0x104, uncorrectable);
+        put(0x10c, severity);
+        put(0x110, correctable);
+        ConfigSpace::new(bytes)
+    }
+
+    #[test]
+    fn each_bit_of_the_registers_counts_as_one_and_severity_parts_the_uncorrectable() {
+        let errors = PortErrors::from_config(&registers(1 << 14 | 1 << 18, 1 << 18, 1 | 1 << 6));
+        let one = |name: &str| Some([(name.to_owned(), 1)].into());
+        assert_eq!(errors.correctable, Some([("receiver error".to_owned(), 1), ("bad TLP".to_owned(), 1)].into()));
+        assert_eq!((errors.non_fatal, errors.fatal), (one("completion time-out"), one("malformed TLP")));
+    }
+
+    #[test]
+    fn clean_registers_count_none_and_missing_ones_do_not_count() {
+        let clean = PortErrors::from_config(&registers(0, 0, 0));
+        assert_eq!((clean.correctable, clean.fatal), (Some(BTreeMap::new()), Some(BTreeMap::new())));
+        assert_eq!(PortErrors::from_config(&ConfigSpace::new(vec![0; 256])), PortErrors::default());
+        let gone = ConfigSpace::new(vec![0xff; 4096]);
+        assert_eq!(PortErrors::from_config(&gone), PortErrors::default());
     }
 
     #[test]
