@@ -8,13 +8,13 @@
 use core::ops::ControlFlow;
 
 use nvmetal_driver::pci::link::LinkPath;
-use nvmetal_driver::workload::{self, Direction, Job, Observer, RunResult, Tick};
-use nvmetal_driver::{Admin, DriverError, Namespace};
+use nvmetal_driver::workload::{Direction, Job, Observer, RunResult, Tick};
+use nvmetal_driver::{DriverError, Namespace};
 
 use crate::check::evidence::{IoErrors, Latency, Run, Written};
+use crate::drive::Drive;
 use crate::interrupt::Stop;
 use crate::progress::{Progress, Standing};
-use crate::session::Session;
 use crate::units::celsius;
 
 /// The longest interval between two looks.
@@ -35,26 +35,26 @@ pub struct Watched {
 
 /// Runs a job and watches it.
 pub fn run(
-    session: &Session,
+    drive: &Drive,
     namespace: Namespace,
     job: &Job,
     label: &str,
     stop: &Stop,
 ) -> (Result<RunResult, DriverError>, Watched) {
     let mut watch = Watch {
-        session,
+        drive,
         stop,
         interval_ns: job.limits.runtime_ns.map_or(LOOK_EVERY_NS, |ns| (ns / LOOKS).clamp(1_000_000, LOOK_EVERY_NS)),
         progress: Progress::new(label, job.limits.runtime_ns),
         last: Tick { elapsed_ns: 0, ios: 0, bytes: 0 },
         seen: Watched::default(),
     };
-    let result = workload::run(&session.controller, namespace, job, &mut watch);
+    let result = drive.run(namespace, job, &mut watch);
     (result, watch.seen)
 }
 
 struct Watch<'a> {
-    session: &'a Session,
+    drive: &'a Drive,
     stop: &'a Stop,
     interval_ns: u64,
     progress: Progress,
@@ -71,7 +71,7 @@ impl Observer for Watch<'_> {
         if self.stop.is_set() {
             return ControlFlow::Break(());
         }
-        let kelvin = match self.session.controller.smart() {
+        let kelvin = match self.drive.admin().smart() {
             Ok(smart) => smart.composite_temperature.get(),
             Err(error) => {
                 log::debug!("temperature: {error}");
@@ -79,10 +79,10 @@ impl Observer for Watch<'_> {
             }
         };
         if kelvin != 0 {
-            self.seen.temperature.push((self.session.controller.clock().now_ns(), kelvin));
+            self.seen.temperature.push((self.drive.clock().now_ns(), kelvin));
         }
         if self.seen.links.len() < LINK_READINGS {
-            self.seen.links.extend(self.session.link_path());
+            self.seen.links.extend(self.drive.link_path());
         }
         let seconds = tick.elapsed_ns.saturating_sub(self.last.elapsed_ns) as f64 / 1e9;
         if seconds > 0.0 {

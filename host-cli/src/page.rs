@@ -2,13 +2,14 @@
 #![forbid(unsafe_code)]
 
 use nvmetal_core::describe::Descriptor;
+use nvmetal_driver::transport::TransportKind;
 use serde_json::json;
 
-use crate::error::{Error, Kind, Result};
+use crate::drive::Drive;
+use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::{Format, Output, bold, note, pretty};
 use crate::provenance::{self, DeviceFacts, HostFacts};
-use crate::session::Session;
 
 /// The forms in which a structure can be had.
 pub const FORMS: &[Format] = &[Format::Human, Format::Json, Format::Hex, Format::Raw];
@@ -27,13 +28,20 @@ pub struct Page {
     pub nsid: Option<u32>,
 }
 
+/// The fields of a structure as part of a document.
+pub fn fields(view_of: &'static Descriptor, bytes: &[u8]) -> serde_json::Value {
+    // The descriptor writes JSON of its own, with numbers of 128 bits; its tests parse every structure's.
+    serde_json::from_str(&view_of.view(bytes).json().to_string()).unwrap_or_default()
+}
+
 impl Page {
     /// Gives the drive back, then shows the structure, or the error that came instead of it.
-    pub fn finish(page: Result<Self>, session: Session, out: &mut Output) -> Result<Exit> {
-        let path = session.link_path();
-        let device = DeviceFacts::of(&session.controller, None, path.as_ref());
-        let emulated = session.info().emulated;
-        let closed = session.close();
+    pub fn finish(page: Result<Self>, drive: impl Into<Drive>, out: &mut Output) -> Result<Exit> {
+        let drive = drive.into();
+        let path = drive.link_path();
+        let device = DeviceFacts::of(&drive, None, path.as_ref());
+        let emulated = drive.info().emulated;
+        let closed = drive.close();
         if let Some(error) = &closed.error {
             note(&format!("giving the drive back: {}", error.message));
         }
@@ -43,9 +51,6 @@ impl Page {
 
     fn show(&self, device: &DeviceFacts, emulated: bool, out: &mut Output) -> Result<()> {
         let view = self.view_of.view(&self.bytes);
-        // The descriptor writes JSON of its own, with numbers of 128 bits; it is parsed to become part of the document.
-        let fields: serde_json::Value = serde_json::from_str(&view.json().to_string())
-            .map_err(|error| Error::new(Kind::Internal, format!("{}: {error}", self.view_of.id)))?;
         let document = json!({
             "schema": self.schema,
             "emulated": emulated,
@@ -54,7 +59,7 @@ impl Page {
             "device": device,
             "host": HostFacts::here(),
             "namespace_id": self.nsid,
-            self.view_of.id: fields,
+            self.view_of.id: fields(self.view_of, &self.bytes),
         });
         out.save(&document)?;
         match out.format {
@@ -68,6 +73,8 @@ impl Page {
     /// What is shown and of which drive, EMULATED first where it is.
     fn head(&self, device: &DeviceFacts, emulated: bool) -> String {
         let emulated = if emulated { "EMULATED  " } else { "" };
-        bold(&format!("{emulated}{} of {}, serial {} ({})", self.title, device.model, device.serial, device.address))
+        let via = if device.transport == TransportKind::Kernel { ", via kernel" } else { "" };
+        let DeviceFacts { model, serial, address, .. } = device;
+        bold(&format!("{emulated}{} of {model}, serial {serial} ({address}{via})", self.title))
     }
 }

@@ -8,10 +8,11 @@ use std::time::SystemTime;
 
 use nvmetal_core::identify;
 use nvmetal_driver::Namespace;
-use nvmetal_driver::controller::Controller;
 use nvmetal_driver::pci::link::LinkPath;
 use nvmetal_driver::transport::{TransportInfo, TransportKind};
 use serde::Serialize;
+
+use crate::drive::Drive;
 
 /// The drive under test.
 #[derive(Debug, Clone, Serialize)]
@@ -26,7 +27,7 @@ pub struct DeviceFacts {
     pub address: String,
     /// The path to it.
     pub transport: TransportKind,
-    /// More about the path: `iommufd`, `type1`, `stepped`, `threaded`.
+    /// More about the path: `iommufd`, `type1`, `stepped`, `threaded`; the kernel's name of the drive.
     pub transport_detail: String,
     /// PCI vendor and device id, as in `144d:a80c`.
     pub pci_id: Option<String>,
@@ -79,16 +80,15 @@ pub struct HostFacts {
 }
 
 impl DeviceFacts {
-    /// What is known of an open controller.
-    pub fn of(controller: &Controller, namespace: Option<&Namespace>, path: Option<&LinkPath>) -> Self {
-        let info = controller.transport().info();
-        let version = controller.brought_up().vs;
+    /// What is known of an open drive.
+    pub fn of(drive: &Drive, namespace: Option<&Namespace>, path: Option<&LinkPath>) -> Self {
+        let version = drive.admin().version();
         Self {
             namespace: namespace.map(NamespaceFacts::from),
             link: crate::command::list::link(path),
             nvme_version: (version.into_bits() != 0)
                 .then(|| format!("{}.{}.{}", version.major(), version.minor(), version.tertiary())),
-            ..Self::identified(controller.identify(), info)
+            ..Self::identified(drive.admin().identify(), drive.info())
         }
     }
 

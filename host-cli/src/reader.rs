@@ -1,4 +1,4 @@
-//! Reading a few blocks of a drive through a queue of our own, one at a time.
+//! Reading a few blocks of a drive, one at a time: through a queue of our own, or through the kernel.
 //!
 //! For looking at what a drive holds before a run: whether it was ever written, and whether something on it must not be
 //! overwritten. Nothing here is fast, and nothing needs to be.
@@ -10,6 +10,7 @@ use nvmetal_core::status::Status;
 use nvmetal_driver::controller::Controller;
 use nvmetal_driver::dma::{Buffer, BufferPool};
 use nvmetal_driver::io_queue::{AnyIoQueue, Io, IoQueue, QueueOptions};
+use nvmetal_driver::kernel::BlockTarget;
 use nvmetal_driver::{DriverError, Namespace};
 use std::sync::Arc;
 
@@ -18,6 +19,19 @@ const LOOK_EVERY_NS: u64 = 1_000_000;
 
 /// How often a read that failed is tried at first, before the last time.
 const REPETITIONS: u32 = 3;
+
+/// Reads a few blocks and waits for them, whichever way they come.
+pub trait ReadBlocks {
+    /// Reads, and reads again where the drive does not say that this is in vain; tells whether it had to.
+    fn read_again(&mut self, lba: u64, blocks: u32) -> Result<(Vec<u8>, bool), DriverError>;
+}
+
+/// Through the kernel, which repeats what may be repeated by itself and does not tell.
+impl ReadBlocks for BlockTarget {
+    fn read_again(&mut self, lba: u64, blocks: u32) -> Result<(Vec<u8>, bool), DriverError> {
+        self.read_blocks(lba, blocks).map(|data| (data, false))
+    }
+}
 
 /// A queue for single reads.
 pub struct Reader {
@@ -45,18 +59,6 @@ impl Reader {
         Ok(Self { queue, buffer, controller: Arc::clone(controller), namespace, reads: 0 })
     }
 
-    /// Reads, and reads again where the drive does not say that this is in vain; tells whether it had to.
-    pub fn read_again(&mut self, lba: u64, blocks: u32) -> Result<(Vec<u8>, bool), DriverError> {
-        for attempt in 0..REPETITIONS {
-            match self.read(lba, blocks) {
-                Ok(data) => return Ok((data, attempt > 0)),
-                Err(error) if error.status().is_some_and(|status| !status.dnr()) => log::info!("{error}; again"),
-                Err(error) => return Err(error),
-            }
-        }
-        self.read(lba, blocks).map(|data| (data, true))
-    }
-
     /// Reads `blocks` blocks from `lba`.
     pub fn read(&mut self, lba: u64, blocks: u32) -> Result<Vec<u8>, DriverError> {
         let Some(buffer) = self.buffer.take() else {
@@ -81,6 +83,19 @@ impl Reader {
             command: format!("Read of {blocks} blocks at LBA {lba}"),
             status,
         })
+    }
+}
+
+impl ReadBlocks for Reader {
+    fn read_again(&mut self, lba: u64, blocks: u32) -> Result<(Vec<u8>, bool), DriverError> {
+        for attempt in 0..REPETITIONS {
+            match self.read(lba, blocks) {
+                Ok(data) => return Ok((data, attempt > 0)),
+                Err(error) if error.status().is_some_and(|status| !status.dnr()) => log::info!("{error}; again"),
+                Err(error) => return Err(error),
+            }
+        }
+        self.read(lba, blocks).map(|data| (data, true))
     }
 }
 

@@ -10,10 +10,9 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use nvmetal_core::lifecycle::ShutdownOutcome;
-use nvmetal_driver::controller::SentCommand;
 use nvmetal_driver::pci::binding::{BindOptions, GivenBack, Handover};
 use nvmetal_driver::pci::config::ConfigSpace;
-use nvmetal_driver::pci::link::{Hop, LinkErrors, LinkPath, PortEnd};
+use nvmetal_driver::pci::link::{Hop, LinkErrors, LinkPath, PortEnd, PortErrors};
 use nvmetal_driver::pci::{PciAddress, Sysfs};
 use nvmetal_driver::transport::emulated::EmulatedTransport;
 use nvmetal_driver::transport::traced::TracedTransport;
@@ -41,6 +40,11 @@ pub struct Reach {
 }
 
 impl Reach {
+    /// Whether something was asked for that only our own driver has.
+    pub fn needs_vfio(&self) -> bool {
+        self.iommu != IommuArgument::Auto || self.trace
+    }
+
     /// The transport, told if that was asked for.
     fn observed(&self, transport: Arc<dyn Transport>) -> Arc<dyn Transport> {
         if self.trace { TracedTransport::new(transport, Arc::new(Lines::default())) } else { transport }
@@ -96,16 +100,19 @@ pub struct Closed {
     pub error: Option<Error>,
 }
 
+impl Closed {
+    /// The end of a look at a drive that was not taken from anybody.
+    pub const fn nothing_was_taken() -> Self {
+        Self { shutdown_complete: None, given_back: None, error: None }
+    }
+}
+
 impl Session {
     /// Opens the drive with up to `io_queues` I/O queues.
     pub fn open(device: &Device, reach: &Reach, options: ControllerOptions) -> Result<Self> {
         match device {
             Device::Emulated(text) => {
-                let emulated = EmulatedTransport::open(text).map_err(|error| {
-                    Error::usage(format!("{text}: {error}"))
-                        .remedy("The form is emulated[:MODEL[,option=value...]], as in emulated:ideal,link=gen1x1.")
-                })?;
-                let transport = reach.observed(emulated);
+                let transport = reach.observed(emulated(text)?);
                 let controller = Controller::open(Arc::clone(&transport), options)?;
                 Ok(Self { controller, place: Place::Emulated(transport), handover: None })
             }
@@ -129,48 +136,20 @@ impl Session {
         self.controller.transport().info()
     }
 
-    /// The namespace to work on: the one asked for, or the first that is active.
-    pub fn namespace(&self, asked: Option<u32>) -> Result<Namespace> {
-        let active = self.controller.active_namespaces()?;
-        let nsid = match asked {
-            Some(nsid) if !active.contains(&nsid) => {
-                let known: Vec<_> = active.iter().map(ToString::to_string).collect();
-                return Err(Error::usage(format!("namespace {nsid} is not active on {}", self.controller.address()))
-                    .remedy(format!(
-                        "Active namespaces: {}.",
-                        if known.is_empty() { "none".into() } else { known.join(", ") }
-                    )));
-            }
-            Some(nsid) => nsid,
-            None => *active.first().ok_or_else(|| {
-                Error::new(Kind::Unsupported, format!("{} has no active namespace", self.controller.address()))
-                    .remedy("Create and attach one first (nvme create-ns, nvme attach-ns).")
-            })?,
-        };
-        Ok(self.controller.namespace(nsid)?)
-    }
-
     /// The links between the drive and the root, as they are now.
     pub fn link_path(&self) -> Option<LinkPath> {
         match &self.place {
             Place::Pci(sysfs, address) => LinkPath::read(sysfs, *address).ok(),
-            Place::Emulated(transport) => emulated_path(&transport.path_config()),
+            Place::Emulated(transport) => emulated_path(transport.as_ref()),
         }
     }
 
-    /// What the ports of a path have counted so far; `None` where nobody counts.
-    pub fn link_errors(&self, path: &LinkPath) -> Option<LinkErrors> {
+    /// What the ports of a path have counted so far.
+    pub fn link_errors(&self, path: &LinkPath) -> LinkErrors {
         match &self.place {
-            Place::Pci(sysfs, _) => Some(LinkErrors::read(sysfs, path)),
-            Place::Emulated(_) => None,
+            Place::Pci(sysfs, _) => LinkErrors::read(sysfs, path),
+            Place::Emulated(transport) => emulated_errors(transport.as_ref()),
         }
-    }
-
-    /// The commands sent so far, the most telling first: I/O, then admin commands by name.
-    pub fn sent(&self) -> Vec<SentCommand> {
-        let mut sent = self.controller.tally().sent();
-        sent.sort_by(|one, other| (one.admin, &one.name).cmp(&(other.admin, &other.name)));
-        sent
     }
 
     /// Shuts the controller down and gives the drive back.
@@ -193,19 +172,56 @@ impl Session {
     }
 }
 
-/// The links of an emulated drive, from the configuration spaces that the emulator shows.
+/// The emulated drive that a description names.
+pub fn emulated(text: &str) -> Result<Arc<EmulatedTransport>> {
+    EmulatedTransport::open(text).map_err(|error| {
+        Error::usage(format!("{text}: {error}"))
+            .remedy("The form is emulated[:MODEL[,option=value...]], as in emulated:ideal,link=gen1x1.")
+    })
+}
+
+/// The namespace to work on: the one asked for, or the first that is active.
+pub fn namespace(drive: &dyn Admin, asked: Option<u32>) -> Result<Namespace> {
+    let active = drive.active_namespaces()?;
+    let nsid = match asked {
+        Some(nsid) if !active.contains(&nsid) => {
+            let known: Vec<_> = active.iter().map(ToString::to_string).collect();
+            let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+            return Err(Error::usage(format!("namespace {nsid} is not active on {}", drive.address()))
+                .remedy(format!("Active namespaces: {known}.")));
+        }
+        Some(nsid) => nsid,
+        None => *active.first().ok_or_else(|| {
+            Error::new(Kind::Unsupported, format!("{} has no active namespace", drive.address()))
+                .remedy("Create and attach one first (nvme create-ns, nvme attach-ns).")
+        })?,
+    };
+    Ok(drive.namespace(nsid)?)
+}
+
+/// The configuration spaces of an emulated drive and of the ports above it.
 ///
 /// They have no addresses in this machine; they get those that they would have as the only device of one.
-fn emulated_path(configs: &[(String, Vec<u8>)]) -> Option<LinkPath> {
-    let ends: Vec<PortEnd> = configs
-        .iter()
-        .enumerate()
-        .map(|(index, (_, config))| {
-            let bus = u8::try_from(configs.len() - 1 - index).ok()?;
-            let address = PciAddress::new(0, bus, u8::from(bus == 0), 0)?;
-            Some(PortEnd::from_config(address, &ConfigSpace::new(config.clone())))
-        })
-        .collect::<Option<_>>()?;
+fn emulated_ports(transport: &dyn Transport) -> Vec<(PciAddress, ConfigSpace)> {
+    let configs = transport.path_config();
+    let last = configs.len().saturating_sub(1);
+    let ports = configs.into_iter().enumerate().filter_map(|(index, (_, config))| {
+        let bus = u8::try_from(last - index).ok()?;
+        Some((PciAddress::new(0, bus, u8::from(bus == 0), 0)?, ConfigSpace::new(config)))
+    });
+    ports.collect()
+}
+
+/// What the registers of an emulated drive and of its ports say of errors.
+pub fn emulated_errors(transport: &dyn Transport) -> LinkErrors {
+    let ports = emulated_ports(transport);
+    LinkErrors { ports: ports.iter().map(|(port, config)| (*port, PortErrors::from_config(config))).collect() }
+}
+
+/// The links of an emulated drive; `None` where the emulator shows no configuration space.
+pub fn emulated_path(transport: &dyn Transport) -> Option<LinkPath> {
+    let ports = emulated_ports(transport);
+    let ends: Vec<PortEnd> = ports.iter().map(|(address, config)| PortEnd::from_config(*address, config)).collect();
     let drive = ends.first()?.address;
     // Drive and slot, upstream port and the port above it, and so on.
     let hops = ends.chunks_exact(2).map(|pair| Hop::new(pair[0].clone(), Some(pair[1].clone()))).collect();

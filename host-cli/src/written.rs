@@ -7,14 +7,13 @@
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use nvmetal_driver::controller::Controller;
+use nvmetal_driver::kernel::KernelError;
 use nvmetal_driver::workload::random::Random;
 use nvmetal_driver::{DriverError, Namespace};
 
 use crate::check::evidence::{IoErrors, Written};
-use crate::reader::Reader;
+use crate::drive::Drive;
 
 /// Reads of a sample.
 const SAMPLES: u64 = 64;
@@ -37,7 +36,7 @@ pub struct Sample {
 }
 
 /// Looks at a region, given in blocks.
-pub fn look(controller: &Arc<Controller>, namespace: Namespace, region: Range<u64>) -> Result<Sample, DriverError> {
+pub fn look(drive: &Drive, namespace: Namespace, region: Range<u64>) -> Result<Sample, DriverError> {
     let mut sample = Sample::default();
     if namespace.used_blocks == 0 {
         sample.written = Written::Never("the namespace says that no block is allocated".to_owned());
@@ -48,7 +47,7 @@ pub fn look(controller: &Arc<Controller>, namespace: Namespace, region: Range<u6
     if places == 0 {
         return Ok(sample);
     }
-    let mut reader = Reader::new(controller, namespace, SAMPLE_BYTES as usize)?;
+    let mut reader = drive.reader(namespace, SAMPLE_BYTES as usize)?;
     let mut random = Random::new(SEED);
     let mut empty = 0;
     for _ in 0..SAMPLES.min(places) {
@@ -60,15 +59,23 @@ pub fn look(controller: &Arc<Controller>, namespace: Namespace, region: Range<u6
                 empty += u64::from(is_constant(&data));
             }
             Err(error) => {
-                let Some(status) = error.status() else { return Err(error) };
+                let Some(cause) = unreadable(&error) else { return Err(error) };
                 sample.errors.failed += 1;
-                sample.errors.first.get_or_insert_with(|| format!("read at LBA {lba}: {status}"));
+                sample.errors.first.get_or_insert_with(|| format!("read at LBA {lba}: {cause}"));
             }
         }
     }
     // A block that cannot be read was written once.
     sample.written = judge(sample.reads + sample.errors.failed, empty);
     Ok(sample)
+}
+
+/// What the drive, or the kernel, says of a block that cannot be read; `None` for an error of another kind.
+fn unreadable(error: &DriverError) -> Option<String> {
+    match error {
+        DriverError::Kernel(KernelError::System { source, .. }) if !error.is_lost() => Some(source.to_string()),
+        error => error.status().map(|status| status.to_string()),
+    }
 }
 
 fn judge(read: u64, empty: u64) -> Written {

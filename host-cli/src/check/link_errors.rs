@@ -19,7 +19,10 @@ const REMEDY: &str = "Reseat drive and card, clean the contacts, replace a riser
 
 fn judge(evidence: &Evidence) -> Judgement {
     let Some(errors) = &evidence.link.errors else {
-        return Judgement::skip("nobody counts link errors here (no AER, or no permission to read it)");
+        return Judgement::skip(match &evidence.link.path {
+            None => "the links between drive and processor are not shown to us",
+            Some(_) => "the ports were not asked at both ends of the run",
+        });
     };
     let moved = evidence.moved_bytes();
     let allowed = (moved / BYTES_PER_ERROR).max(1);
@@ -39,7 +42,9 @@ fn judge(evidence: &Evidence) -> Judgement {
             .advice(REMEDY);
     }
     match errors.correctable {
-        None => Judgement::skip("nobody counts link errors here (no AER, or the firmware keeps it for itself)"),
+        None => {
+            Judgement::skip("no port of the path counts its errors: without AER, or the firmware keeps it to itself")
+        }
         Some(0) => Judgement::pass(format!("0 in {} moved", units::bytes(u128::from(moved)))).limit(limit),
         Some(count) if count <= allowed => Judgement::warn(format!("{count} correctable{}", named()))
             .limit(limit)

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::check::evidence::{IoErrors, Latency, Written};
 use crate::device::Device;
+use crate::drive::Drive;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::interrupt::Stop;
@@ -215,21 +216,21 @@ pub fn run(arguments: &Arguments, out: &mut Output, stop: &Stop) -> Result<Exit>
     }
     let options =
         ControllerOptions { io_queues: job.numjobs.max(1), interrupts: job.interrupt, ..ControllerOptions::default() };
-    let session = Session::open(&device, &arguments.reach, options)?;
-    let measured = on_drive(&session, &job, arguments.workload.namespace_id, stop);
-    let closed = session.close();
+    let drive = Drive::from(Session::open(&device, &arguments.reach, options)?);
+    let measured = on_drive(&drive, &job, arguments.workload.namespace_id, stop);
+    let closed = drive.close();
     finish(measured, closed, out, stop)
 }
 
 /// Everything that needs the open drive.
-fn on_drive(session: &Session, job: &Job, nsid: Option<u32>, stop: &Stop) -> Result<Bench> {
-    let namespace = session.namespace(nsid)?;
+fn on_drive(drive: &Drive, job: &Job, nsid: Option<u32>, stop: &Stop) -> Result<Bench> {
+    let namespace = drive.namespace(nsid)?;
     let time = provenance::now();
-    let sample = written::look(&session.controller, namespace, region(job, &namespace))?;
+    let sample = written::look(drive, namespace, region(job, &namespace))?;
     stop.check()?;
-    let (result, watched) = measure::run(session, namespace, job, &text::label(job), stop);
+    let (result, watched) = measure::run(drive, namespace, job, &text::label(job), stop);
     let result = result?;
-    let path = watched.links.last().cloned().or_else(|| session.link_path());
+    let path = watched.links.last().cloned().or_else(|| drive.link_path());
     let mut latency = result.latency();
     // One direction of reads and writes together, as a person asks for "the latency".
     let all = nvmetal_driver::workload::Direction {
@@ -238,8 +239,8 @@ fn on_drive(session: &Session, job: &Job, nsid: Option<u32>, stop: &Stop) -> Res
         latency: std::mem::take(&mut latency),
     };
     Ok(Bench {
-        emulated: session.info().emulated,
-        device: DeviceFacts::of(&session.controller, Some(&namespace), path.as_ref()),
+        emulated: drive.info().emulated,
+        device: DeviceFacts::of(drive, Some(&namespace), path.as_ref()),
         host: HostFacts::here(),
         time,
         job: job.clone(),
@@ -252,7 +253,7 @@ fn on_drive(session: &Session, job: &Job, nsid: Option<u32>, stop: &Stop) -> Res
         written: sample.written,
         ceiling: path.as_ref().and_then(LinkPath::ceiling),
         watched,
-        sent: session.sent(),
+        sent: drive.sent(),
         result,
     })
 }

@@ -4,15 +4,15 @@
 use clap::{Args, Subcommand};
 use nvmetal_core::describe::Describe;
 use nvmetal_core::identify;
-use nvmetal_driver::{Admin, ControllerOptions};
+use nvmetal_driver::ControllerOptions;
 use zerocopy::IntoBytes;
 
 use crate::device::Device;
+use crate::drive::{Drive, Way};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::page::{FORMS, Page};
-use crate::session::{Reach, Session};
 
 /// Which structure of which drive.
 #[derive(Debug, Args)]
@@ -43,7 +43,7 @@ pub struct ControllerArguments {
     /// PCI address or kernel name of the drive, or `emulated[:MODEL,...]`
     device: String,
     #[command(flatten)]
-    reach: Reach,
+    way: Way,
 }
 
 /// Which namespace.
@@ -55,7 +55,7 @@ pub struct NamespaceArguments {
     #[arg(long, short = 'n', value_name = "NSID")]
     namespace_id: Option<u32>,
     #[command(flatten)]
-    reach: Reach,
+    way: Way,
 }
 
 /// Shows the structure.
@@ -71,23 +71,23 @@ pub fn run(arguments: Arguments, out: &mut Output) -> Result<Exit> {
 /// Identify Controller.
 pub fn controller(arguments: &ControllerArguments, out: &mut Output) -> Result<Exit> {
     out.only("id ctrl", FORMS)?;
-    let session = open(&arguments.device, &arguments.reach)?;
-    let page = session.controller.identify_controller().map_err(Error::from).map(|data| Page {
+    let drive = open(&arguments.device, &arguments.way)?;
+    let page = drive.admin().identify_controller().map_err(Error::from).map(|data| Page {
         schema: "nvmetal.id-ctrl/1",
         title: "Identify Controller".to_owned(),
         view_of: &identify::Controller::DESCRIPTOR,
         bytes: data.as_bytes().to_vec(),
         nsid: None,
     });
-    Page::finish(page, session, out)
+    Page::finish(page, drive, out)
 }
 
 /// Identify Namespace.
 pub fn namespace(arguments: &NamespaceArguments, out: &mut Output) -> Result<Exit> {
     out.only("id ns", FORMS)?;
-    let session = open(&arguments.device, &arguments.reach)?;
-    let page = session.namespace(arguments.namespace_id).and_then(|namespace| {
-        let data = session.controller.identify_namespace(namespace.nsid)?;
+    let drive = open(&arguments.device, &arguments.way)?;
+    let page = drive.namespace(arguments.namespace_id).and_then(|namespace| {
+        let data = drive.admin().identify_namespace(namespace.nsid)?;
         Ok(Page {
             schema: "nvmetal.id-ns/1",
             title: format!("Identify Namespace {}", namespace.nsid),
@@ -96,9 +96,9 @@ pub fn namespace(arguments: &NamespaceArguments, out: &mut Output) -> Result<Exi
             nsid: Some(namespace.nsid),
         })
     });
-    Page::finish(page, session, out)
+    Page::finish(page, drive, out)
 }
 
-fn open(device: &str, reach: &Reach) -> Result<Session> {
-    Session::open(&Device::find(device)?, reach, ControllerOptions { io_queues: 0, ..ControllerOptions::default() })
+fn open(device: &str, way: &Way) -> Result<Drive> {
+    Drive::open(&Device::find(device)?, way, ControllerOptions { io_queues: 0, ..ControllerOptions::default() })
 }

@@ -2,34 +2,52 @@
 #![forbid(unsafe_code)]
 
 use clap::Args;
-use nvmetal_driver::pci::Sysfs;
 use nvmetal_driver::pci::link::{Hop, LinkErrors, LinkPath, LinkState, PortEnd, Trained};
+use nvmetal_driver::pci::{PciAddress, Sysfs};
+use nvmetal_driver::transport::TransportKind;
 use serde_json::json;
 
 use crate::command::list;
 use crate::device::Device;
-use crate::error::Result;
+use crate::drive::{self, Through, Via};
+use crate::error::{Error, Kind, Result};
 use crate::exit::Exit;
 use crate::output::{Format, Output, RED, YELLOW, bold, styled};
 use crate::report::text::{Dash, Sheet};
+use crate::session;
 
 /// Which drive's links.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// PCI address or kernel name of the drive
+    /// PCI address or kernel name of the drive, or `emulated[:MODEL,...]`
     device: String,
+    #[command(flatten)]
+    through: Through,
+}
+
+/// A path with what belongs to it.
+struct Links {
+    /// The drive as it was named or found.
+    device: String,
+    emulated: bool,
+    path: LinkPath,
+    errors: LinkErrors,
 }
 
 /// Shows the path.
 pub fn run(arguments: &Arguments, out: &mut Output) -> Result<Exit> {
     out.only("link", &[Format::Human, Format::Json])?;
-    let address = Device::find_pci(&arguments.device, "link")?;
-    let sysfs = Sysfs::host();
-    let path = LinkPath::read(&sysfs, address).map_err(|error| list::unreadable(&error))?;
-    let errors = LinkErrors::read(&sysfs, &path);
+    let device = Device::find(&arguments.device)?;
+    let links = match &device {
+        Device::Emulated(text) => emulated(text, arguments.through.via)?,
+        Device::Pci(resolved) => of_this_machine(resolved.address)?,
+    };
+    let Links { path, errors, .. } = &links;
     let document = json!({
         "schema": "nvmetal.link/1",
-        "emulated": false,
+        "emulated": links.emulated,
+        "device": links.device,
+        "transport": if links.emulated { TransportKind::Emulated } else { TransportKind::Kernel },
         "path": path,
         "narrowest_hop": path.narrowest().map(|(index, _)| index),
         "ceiling": path.ceiling(),
@@ -37,13 +55,35 @@ pub fn run(arguments: &Arguments, out: &mut Output) -> Result<Exit> {
         "limits": path.limits(),
         "errors_since_boot": errors,
     });
-    out.result(&document, || human(&path, &errors))?;
+    out.result(&document, || human(&links))?;
     Ok(Exit::Pass)
 }
 
+/// The links of a drive of this machine. Whoever has the drive, the kernel shows them, and the drive is not touched.
+fn of_this_machine(address: PciAddress) -> Result<Links> {
+    let sysfs = Sysfs::host();
+    let path = LinkPath::read(&sysfs, address).map_err(|error| list::unreadable(&error))?;
+    let errors = LinkErrors::read(&sysfs, &path);
+    Ok(Links { device: address.to_string(), emulated: false, path, errors })
+}
+
+/// The links of an emulated drive, as they are before anything has run.
+fn emulated(text: &str, via: Via) -> Result<Links> {
+    if via == Via::Kernel {
+        return Err(drive::not_the_kernels(text));
+    }
+    let transport = session::emulated(text)?;
+    let path = session::emulated_path(transport.as_ref())
+        .ok_or_else(|| Error::new(Kind::Unsupported, format!("{text} shows no links")))?;
+    let errors = session::emulated_errors(transport.as_ref());
+    Ok(Links { device: text.to_owned(), emulated: true, path, errors })
+}
+
 /// The path as text.
-pub fn human(path: &LinkPath, errors: &LinkErrors) -> String {
-    let mut text = format!("{}\n", bold(&format!("Links of {}, from the drive to the root", path.drive)));
+fn human(links: &Links) -> String {
+    let Links { device, path, errors, .. } = links;
+    let emulated = if links.emulated { "EMULATED  " } else { "" };
+    let mut text = format!("{}\n", bold(&format!("{emulated}Links of {device}, from the drive to the root")));
     if path.hops.is_empty() {
         text +=
             "  none is shown: the drive is part of the chipset, or of a virtual machine without PCI Express ports\n";
@@ -86,7 +126,9 @@ pub fn human(path: &LinkPath, errors: &LinkErrors) -> String {
         .flat_map(|counters| counters.values())
         .sum();
     let counts = errors.ports.values().any(|port| port.correctable.is_some());
-    sheet.row("errors", &if counts { format!("{counted} since boot") } else { "not counted here".to_owned() });
+    let since = if links.emulated { "so far" } else { "since boot" };
+    let none = "not counted here: the ports have no AER, or the firmware keeps it to itself";
+    sheet.row("errors", &if counts { format!("{counted} {since}") } else { none.to_owned() });
     text + "\n" + &sheet.text()
 }
 

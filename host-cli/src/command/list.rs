@@ -8,17 +8,22 @@ use nvmetal_driver::pci::enumerate::{NvmeFunction, Obstacle, obstacles};
 use nvmetal_driver::pci::link::{LinkPath, LinkState, PortSlot, SlotHint};
 use nvmetal_driver::pci::usage::Usage;
 use nvmetal_driver::pci::{Sysfs, SysfsError};
+use nvmetal_driver::transport::TransportKind;
 use serde::Serialize;
 
+use crate::drive::{Through, Via};
 use crate::error::{Error, Kind, Result};
 use crate::exit::Exit;
-use crate::output::{Format, Output, bold, wrap};
+use crate::output::{Format, Output, bold, note, wrap};
 use crate::report::text::{Dash, Sheet};
 use crate::units;
 
-/// `list` has no options of its own.
+/// What the kernel shows is listed either way; the choice is taken for the sake of scripts that always make one.
 #[derive(Debug, Args)]
-pub struct Arguments {}
+pub struct Arguments {
+    #[command(flatten)]
+    through: Through,
+}
 
 /// A controller as it is listed.
 #[derive(Debug, Serialize)]
@@ -30,7 +35,10 @@ struct Listed {
 }
 
 /// Lists the controllers.
-pub fn run(_: &Arguments, out: &mut Output) -> Result<Exit> {
+pub fn run(arguments: &Arguments, out: &mut Output) -> Result<Exit> {
+    if arguments.through.via == Via::Vfio {
+        note("list opens no drive; it shows what the kernel shows, whatever --via says");
+    }
     out.only("list", &[Format::Human, Format::Json])?;
     let sysfs = Sysfs::host();
     let functions = functions(&sysfs)?;
@@ -49,6 +57,7 @@ pub fn run(_: &Arguments, out: &mut Output) -> Result<Exit> {
     let json = serde_json::json!({
         "schema": "nvmetal.list/1",
         "emulated": false,
+        "transport": TransportKind::Kernel,
         "drives": drives,
         "hidden": obstacles,
         "hints": hints,

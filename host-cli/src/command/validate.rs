@@ -10,25 +10,30 @@
 use std::time::Duration;
 
 use clap::Args;
+use nvmetal_core::describe::Describe;
+use nvmetal_core::log::Smart;
 use nvmetal_driver::controller::SentCommand;
 use nvmetal_driver::pci::link::{LinkErrors, LinkPath, LinkState};
 use nvmetal_driver::workload::{Access, Job, Limits};
-use nvmetal_driver::{Admin, ControllerOptions, DriverError, Namespace};
+use nvmetal_driver::{ControllerOptions, DriverError, Namespace};
 use serde::Serialize;
 use serde_json::{Value, json};
+use zerocopy::IntoBytes;
 
 use crate::check::evidence::{Evidence, Identity, Run, Wishes, Written};
 use crate::check::{Report, Status, Verdict};
 use crate::device::Device;
+use crate::drive::{Drive, Way};
 use crate::error::{Error, Kind, Result};
 use crate::exit::Exit;
 use crate::interrupt::Stop;
 use crate::output::{Format, Output};
 use crate::provenance::{self, DeviceFacts, HostFacts};
 use crate::report::validate as text;
-use crate::session::{Closed, Reach, Session};
+use crate::session::Closed;
+use crate::smart_change::{self, Change};
 use crate::units::{parse_iops, parse_rate};
-use crate::{error_log, measure, written};
+use crate::{error_log, measure, page, written};
 
 /// What is to be validated, and how.
 #[derive(Debug, Args)]
@@ -50,7 +55,7 @@ pub struct Arguments {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    reach: Reach,
+    way: Way,
 }
 
 /// What the user expects.
@@ -104,6 +109,15 @@ pub struct Phase {
     pub error: Option<String>,
 }
 
+/// The kernel's part in a run through its driver.
+#[derive(Debug)]
+pub struct Kernel {
+    /// In a few words.
+    pub standing: String,
+    /// With all that is known.
+    json: Value,
+}
+
 /// A finished run.
 #[derive(Debug)]
 pub struct Validation {
@@ -111,6 +125,8 @@ pub struct Validation {
     pub device: DeviceFacts,
     /// Whether it was the emulator.
     pub emulated: bool,
+    /// How the kernel has the drive, where the way led through it.
+    pub kernel: Option<Kernel>,
     /// The machine.
     pub host: HostFacts,
     /// When it began.
@@ -137,29 +153,29 @@ pub fn run(arguments: &Arguments, out: &mut Output, stop: &Stop) -> Result<Exit>
     let device = Device::find(&arguments.device)?;
     if arguments.dry_run {
         let document = json!({ "schema": "nvmetal.validate/1", "dry_run": true, "device": device.to_string() });
-        out.result(&document, || text::plan(&device.to_string(), arguments.quick))?;
+        out.result(&document, || text::plan(&device.to_string(), arguments.quick, arguments.way.through.via))?;
         return Ok(Exit::Pass);
     }
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u16);
-    let session = Session::open(
+    let drive = Drive::open(
         &device,
-        &arguments.reach,
+        &arguments.way,
         ControllerOptions { io_queues: RANDOM_QUEUES, ..ControllerOptions::default() },
     )?;
-    let virtual_time = session.controller.clock().is_virtual();
+    let virtual_time = drive.clock().is_virtual();
     let queues = if virtual_time { RANDOM_QUEUES } else { RANDOM_QUEUES.min(processors) };
     let examination = Examination {
-        session: &session,
+        drive: &drive,
         stop,
         arguments,
-        queues: queues.min(session.controller.io_queues()).max(1),
-        started_ns: session.controller.clock().now_ns(),
+        queues: queues.min(drive.io_queues()).max(1),
+        started_ns: drive.clock().now_ns(),
         phases: Vec::new(),
         stopped: None,
         evidence: Evidence::default(),
     };
     let validation = examination.run();
-    let closed = session.close();
+    let closed = drive.close();
     let validation = validation?;
     out.result(&validation.to_json(&closed), || text::human(&validation, &closed))?;
     let verdict = validation.report.verdict.exit(arguments.strict);
@@ -169,7 +185,7 @@ pub fn run(arguments: &Arguments, out: &mut Output, stop: &Stop) -> Result<Exit>
 
 /// A run in progress.
 struct Examination<'a> {
-    session: &'a Session,
+    drive: &'a Drive,
     stop: &'a Stop,
     arguments: &'a Arguments,
     queues: u16,
@@ -189,7 +205,7 @@ impl Examination<'_> {
             read_iops: expectations.expect_riops,
             accept_slot: expectations.accept_slot,
         };
-        let namespace = self.session.namespace(self.arguments.namespace_id)?;
+        let namespace = self.drive.namespace(self.arguments.namespace_id)?;
         self.phase("identity", |this| {
             this.identity(&namespace);
             Ok(())
@@ -205,7 +221,7 @@ impl Examination<'_> {
     }
 
     fn clock_s(&self) -> f64 {
-        self.session.controller.clock().now_ns().saturating_sub(self.started_ns) as f64 / 1e9
+        self.drive.clock().now_ns().saturating_sub(self.started_ns) as f64 / 1e9
     }
 
     /// Runs a phase, unless the run was stopped before; notes how long it took and what went wrong.
@@ -241,7 +257,7 @@ impl Examination<'_> {
     }
 
     fn identity(&mut self, namespace: &Namespace) {
-        let identify = self.session.controller.identify();
+        let identify = self.drive.admin().identify();
         let threshold = |kelvin: u16| (kelvin != 0).then_some(kelvin);
         self.evidence.temperature.warning = threshold(identify.wctemp.get());
         self.evidence.temperature.critical = threshold(identify.cctemp.get());
@@ -256,20 +272,20 @@ impl Examination<'_> {
     }
 
     fn link(&mut self) -> Option<LinkErrors> {
-        self.evidence.link.path = self.session.link_path();
-        self.session.link_errors(self.evidence.link.path.as_ref()?)
+        self.evidence.link.path = self.drive.link_path();
+        Some(self.drive.link_errors(self.evidence.link.path.as_ref()?))
     }
 
     fn link_after(&mut self, before: Option<&LinkErrors>) {
         let (Some(before), Some(path)) = (before, &self.evidence.link.path) else { return };
-        self.evidence.link.errors = self.session.link_errors(path).map(|after| after.since(before));
+        self.evidence.link.errors = Some(self.drive.link_errors(path).since(before));
     }
 
     fn smart_before(&mut self) -> Result<(), DriverError> {
-        let smart = self.session.controller.smart()?;
+        let smart = self.drive.admin().smart()?;
         self.sample_temperature(smart.composite_temperature.get());
         self.evidence.smart_before = Some(*smart);
-        self.evidence.error_log = match error_log::read(self.session.controller.as_ref()) {
+        self.evidence.error_log = match error_log::read(self.drive.admin()) {
             Ok(entries) => Some(entries),
             Err(error) if error.status().is_some() => None,
             Err(error) => return Err(error),
@@ -278,10 +294,10 @@ impl Examination<'_> {
     }
 
     fn smart_after(&mut self) -> Result<(), DriverError> {
-        let smart = self.session.controller.smart()?;
+        let smart = self.drive.admin().smart()?;
         self.sample_temperature(smart.composite_temperature.get());
         self.evidence.smart_after = Some(*smart);
-        let again = self.session.controller.identify_controller()?;
+        let again = self.drive.admin().identify_controller()?;
         if let Some(identity) = &mut self.evidence.identity {
             identity.serial_after = Some(provenance::text(&again.sn));
         }
@@ -289,7 +305,7 @@ impl Examination<'_> {
     }
 
     fn error_log_after(&mut self, before: Option<Vec<crate::check::evidence::LoggedError>>) {
-        let after = self.phase("error log", |this| error_log::read(this.session.controller.as_ref()));
+        let after = self.phase("error log", |this| error_log::read(this.drive.admin()));
         self.evidence.error_log = match (before, after) {
             (Some(before), Some(mut after)) => {
                 error_log::mark_new(&before, &mut after);
@@ -332,19 +348,19 @@ impl Examination<'_> {
 
     /// In virtual time the number of reads is limited, too.
     fn limits(&self) -> Limits {
-        let ios = self.session.controller.clock().is_virtual().then_some(VIRTUAL_IOS);
+        let ios = self.drive.clock().is_virtual().then_some(VIRTUAL_IOS);
         Limits { ios, ..Limits::default() }
     }
 
     fn written(&mut self, namespace: Namespace, region: std::ops::Range<u64>) -> Result<Written, DriverError> {
-        let sample = written::look(&self.session.controller, namespace, region)?;
+        let sample = written::look(self.drive, namespace, region)?;
         self.evidence.samples.add(&sample.errors);
         Ok(sample.written)
     }
 
     fn reads(&mut self, name: &'static str, namespace: Namespace, job: &Job, written: Option<Written>) -> Option<Run> {
         self.phase(name, |this| {
-            let (result, watched) = measure::run(this.session, namespace, job, name, this.stop);
+            let (result, watched) = measure::run(this.drive, namespace, job, name, this.stop);
             // A drive that is gone has no link to be judged; what it had before is known.
             this.evidence.link.under_load.extend(watched.links.into_iter().filter(is_up));
             for (at_ns, kelvin) in watched.temperature {
@@ -359,16 +375,17 @@ impl Examination<'_> {
         let evidence = self.evidence;
         let path = evidence.link.under_load.last().or(evidence.link.path.as_ref());
         Validation {
-            device: DeviceFacts::of(&self.session.controller, Some(namespace), path),
-            emulated: self.session.info().emulated,
+            device: DeviceFacts::of(self.drive, Some(namespace), path),
+            emulated: self.drive.info().emulated,
+            kernel: self.drive.kernel().map(|kernel| Kernel { standing: kernel.standing(), json: kernel.to_json() }),
             host: HostFacts::here(),
             time,
             report: Report::of(&evidence),
             evidence,
             phases: self.phases,
-            sent: self.session.sent(),
+            sent: self.drive.sent(),
             interrupted: self.stop.exit(),
-            clock: self.session.controller.clock().name(),
+            clock: self.drive.clock().name(),
             stopped: self.stopped,
         }
     }
@@ -385,8 +402,16 @@ impl Validation {
         self.report.verdict
     }
 
+    /// What the run has changed in the health log; `None` where it was not read twice.
+    pub fn smart_changes(&self) -> Option<Vec<Change>> {
+        let (before, after) = (self.evidence.smart_before.as_ref()?, self.evidence.smart_after.as_ref()?);
+        Some(smart_change::between(before, after))
+    }
+
     fn to_json(&self, closed: &Closed) -> Value {
         let evidence = &self.evidence;
+        let smart =
+            |smart: &Option<Smart>| smart.as_ref().map(|smart| page::fields(&Smart::DESCRIPTOR, smart.as_bytes()));
         let not_tested: Vec<_> = self.report.with(Status::NotTested).map(|check| check.id).collect();
         json!({
             "schema": "nvmetal.validate/1",
@@ -407,6 +432,11 @@ impl Validation {
                 "latency": evidence.latency,
             },
             "temperature": evidence.temperature,
+            "smart": {
+                "before": smart(&evidence.smart_before),
+                "after": smart(&evidence.smart_after),
+                "changed": self.smart_changes(),
+            },
             "link": {
                 "path": evidence.link.path,
                 "under_load": evidence.link.under_load.last(),
@@ -416,6 +446,7 @@ impl Validation {
             },
             "phases": self.phases,
             "clock": self.clock,
+            "kernel": self.kernel.as_ref().map(|kernel| &kernel.json),
             "read_only": true,
             "commands_sent": self.sent,
             "closed": closed,

@@ -7,7 +7,8 @@ use std::fmt::Write;
 use super::text::Sheet;
 use crate::check::{CheckResult, Status, Verdict};
 use crate::command::validate::Validation;
-use crate::output::{DIM, GREEN, RED, YELLOW, bold, styled, wrapping};
+use crate::drive::{self, Via};
+use crate::output::{DIM, GREEN, RED, YELLOW, bold, styled, wrap, wrapping};
 use crate::session::Closed;
 use crate::units::{grouped, nanoseconds};
 
@@ -17,12 +18,20 @@ const STATUS: usize = 5;
 const NAME: usize = 23;
 
 /// What `--dry-run` says.
-pub fn plan(device: &str, quick: bool) -> String {
+pub fn plan(device: &str, quick: bool, via: Via) -> String {
     let long = if quick { "about 15 seconds" } else { "about a minute" };
-    format!(
-        "Would take {device} from the kernel if nobody uses it, read it for {long} (never write), judge it and give it \
-         back; nothing was opened.\n"
-    )
+    let how = match via {
+        Via::Kernel => format!("leave {device} with the kernel, read it through the kernel for {long}"),
+        Via::Auto => format!(
+            "take {device} from the kernel if nobody uses it, else leave it there, read it for {long} (never write), \
+             judge it and give it back"
+        ),
+        Via::Vfio => format!(
+            "take {device} from the kernel if nobody uses it, read it for {long} (never write), judge it and give it back"
+        ),
+    };
+    let how = if via == Via::Kernel { format!("{how} (never write) and judge it") } else { how };
+    wrap(&format!("Would {how}; nothing was opened."), 0) + "\n"
 }
 
 /// The whole result.
@@ -33,7 +42,9 @@ pub fn human(validation: &Validation, closed: &Closed) -> String {
         text += &line(check);
     }
     text.push('\n');
+    text += &smart(validation);
     text += &tail(validation, closed);
+    text += &not_judged(validation);
     text.push('\n');
     text += &verdict(validation);
     text
@@ -44,7 +55,8 @@ fn head(validation: &Validation) -> String {
     let emulated = if validation.emulated { "EMULATED  " } else { "" };
     let mut sheet = Sheet::new(10);
     sheet.row("serial", &format!("{}, firmware {}", device.serial, device.firmware));
-    sheet.row("address", &format!("{} through {:?} ({})", device.address, device.transport, device.transport_detail));
+    let detail = validation.kernel.as_ref().map_or(&device.transport_detail, |kernel| &kernel.standing);
+    sheet.row("address", &format!("{} via {} ({detail})", device.address, device.transport));
     format!("{}\n{}", bold(&format!("{emulated}{}", device.model)), sheet.text())
 }
 
@@ -76,6 +88,28 @@ fn line(check: &CheckResult) -> String {
         let _ = writeln!(text, "{blanks}{}", paragraph(&format!("-> {advice}")));
     }
     text
+}
+
+/// What the run has changed in the health log.
+fn smart(validation: &Validation) -> String {
+    let Some(changes) = validation.smart_changes() else { return String::new() };
+    if changes.is_empty() {
+        return format!("{}: nothing changed in the run\n\n", bold("SMART"));
+    }
+    let mut sheet = Sheet::new(changes.iter().map(|change| change.label.len()).max().unwrap_or(0));
+    for change in &changes {
+        sheet.row(&change.label, &change.text);
+    }
+    format!("{}, changed in the run:\n{}\n", bold("SMART"), sheet.text())
+}
+
+/// What cannot be seen past the kernel, where the way led through it.
+fn not_judged(validation: &Validation) -> String {
+    if validation.kernel.is_none() {
+        return String::new();
+    }
+    let item = |line: String| textwrap::fill(&line, wrapping().initial_indent("  - ").subsequent_indent("    ")) + "\n";
+    format!("\n{}, not judged:\n{}", bold("Via kernel"), drive::not_judged().map(item).collect::<String>())
 }
 
 /// What was done: times, commands, how the drive went back.
@@ -111,6 +145,12 @@ fn tail(validation: &Validation, closed: &Closed) -> String {
             let name = back.controller.as_ref().map_or(String::new(), |name| format!(" as {name}"));
             sheet.row("drive", &format!("given back to {}{name}", back.driver));
         }
+        (None, None) if validation.kernel.is_some() => {
+            sheet.row(
+                "drive",
+                &format!("stayed with the kernel as {}; nothing was unbound", validation.device.transport_detail),
+            );
+        }
         (None, None) if !validation.emulated => sheet.row("drive", "left on vfio-pci, where it was before"),
         (None, None) => {}
     }
@@ -141,7 +181,8 @@ fn verdict(validation: &Validation) -> String {
         }
     }
     let emulated = if validation.emulated { "EMULATED, " } else { "" };
-    let title = format!("{emulated}{}", validation.device.model);
+    let via = if validation.kernel.is_some() { " via kernel" } else { "" };
+    let title = format!("{emulated}{}{via}", validation.device.model);
     let text = format!("{word}  {title}; {}", parts.join("; "));
     let filled = textwrap::fill(&text, wrapping().subsequent_indent("      "));
     filled.replacen(word, &styled(style, word), 1) + "\n"
