@@ -90,9 +90,7 @@ impl Drive {
                     .remedy("Leave them out, or use --via vfio."))
             }
             Via::Kernel => KernelDrive::open(&sysfs, resolved.address, None).map(Box::new).map(Self::Kernel),
-            Via::Auto if way.reach.needs_vfio() => {
-                Session::open(device, &way.reach, options).map(Self::Own)
-            }
+            Via::Auto if way.reach.needs_vfio() => Session::open(device, &way.reach, options).map(Self::Own),
             Via::Auto => match Session::open(device, &way.reach, options) {
                 Ok(session) => Ok(Self::Own(session)),
                 Err(error) => {
@@ -266,7 +264,8 @@ mod tests {
 
     #[test]
     fn the_emulated_drive_is_not_reached_through_the_kernel() {
-        let way = Way { through: Through { via: Via::Kernel }, reach: Reach { iommu: IommuArgument::Auto, trace: false } };
+        let way =
+            Way { through: Through { via: Via::Kernel }, reach: Reach { iommu: IommuArgument::Auto, trace: false } };
         let error = Drive::open(&Device::Emulated("emulated".into()), &way, ControllerOptions::default())
             .expect_err("there is no such way");
         assert_eq!(error.kind, Kind::Usage);

@@ -24,7 +24,7 @@ pub struct Arguments {
     #[arg(required = true)]
     device: Option<String>,
     #[command(flatten)]
-    reach: Reach,
+    way: Way,
 }
 
 #[derive(Debug, Subcommand)]
@@ -63,7 +63,7 @@ pub fn run(arguments: Arguments, out: &mut Output) -> Result<Exit> {
     match (arguments.what, arguments.device) {
         (Some(What::Ns(arguments)), _) => namespace(&arguments, out),
         (Some(What::Ctrl(arguments)), _) => controller(&arguments, out),
-        (None, Some(device)) => controller(&ControllerArguments { device, reach: arguments.reach }, out),
+        (None, Some(device)) => controller(&ControllerArguments { device, way: arguments.way }, out),
         (None, None) => Err(Error::usage("no device was named").remedy("Name one, as in `nvmetal id emulated`.")),
     }
 }
