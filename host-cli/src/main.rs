@@ -16,6 +16,7 @@ mod exit;
 mod explain;
 mod interrupt;
 mod kernel_drive;
+mod manual;
 mod measure;
 mod output;
 mod page;

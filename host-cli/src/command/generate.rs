@@ -9,6 +9,7 @@ use clap_complete::Shell;
 use crate::cli::Cli;
 use crate::error::{FileContext, Result};
 use crate::exit::Exit;
+use crate::manual;
 use crate::output::Output;
 
 /// What to write.
@@ -42,7 +43,7 @@ pub fn run(arguments: &Arguments, out: &mut Output) -> Result<Exit> {
         }
         What::Man { directory } => {
             std::fs::create_dir_all(directory).file("create", directory)?;
-            clap_mangen::generate_to(Cli::command(), directory).file("write to", directory)?;
+            manual::write(directory).file("write to", directory)?;
         }
     }
     Ok(Exit::Pass)
