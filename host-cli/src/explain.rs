@@ -50,7 +50,9 @@ impl From<VfioError> for Error {
                 (Kind::NoPermission, "`nvmetal doctor` names the files and who may open them.")
             }
             _ if error.is_environment() => {
-                (Kind::Environment, "`nvmetal doctor` shows what stands in the way; `--via kernel` works without VFIO.")
+                let remedy =
+                    "`nvmetal doctor` shows what stands in the way; `nvmetal validate --via kernel` does without.";
+                (Kind::Environment, remedy)
             }
             _ => (Kind::Device, "`dmesg` may tell more."),
         };

@@ -113,7 +113,7 @@ pub fn pretty(value: &Value) -> String {
 /// A remark beside the result, on standard error.
 pub fn note(text: &str) {
     // A closed standard error leaves nobody to tell.
-    let _ = writeln!(io::stderr(), "note: {text}");
+    let _ = writeln!(io::stderr(), "{}", wrap(&format!("note: {text}"), 2));
 }
 
 /// Columns to fill: the terminal's, at most 100; 80 where there is none. `COLUMNS` decides over both.

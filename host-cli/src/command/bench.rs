@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::check::evidence::{IoErrors, Latency, Written};
 use crate::device::Device;
 use crate::drive::Drive;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::exit::Exit;
 use crate::interrupt::Stop;
 use crate::measure::{self, Watched};
@@ -21,7 +21,7 @@ use crate::output::{Format, Output, note};
 use crate::provenance::{self, DeviceFacts, HostFacts};
 use crate::report::bench as text;
 use crate::session::{Closed, Reach, Session};
-use crate::units::{parse_duration, parse_size};
+use crate::units::{bytes, parse_duration, parse_size};
 use crate::written;
 
 /// A workload, in fio's words.
@@ -229,7 +229,7 @@ fn on_drive(drive: &Drive, job: &Job, nsid: Option<u32>, stop: &Stop) -> Result<
     let sample = written::look(drive, namespace, region(job, &namespace))?;
     stop.check()?;
     let (result, watched) = measure::run(drive, namespace, job, &text::label(job), stop);
-    let result = result?;
+    let result = result.map_err(|error| fitting(error.into(), &namespace))?;
     let path = watched.links.last().cloned().or_else(|| drive.link_path());
     let mut latency = result.latency();
     // One direction of reads and writes together, as a person asks for "the latency".
@@ -256,6 +256,15 @@ fn on_drive(drive: &Drive, job: &Job, nsid: Option<u32>, stop: &Stop) -> Result<
         sent: drive.sent(),
         result,
     })
+}
+
+/// What the drive has, beside the error of a job that asks for something else.
+fn fitting(error: Error, namespace: &Namespace) -> Error {
+    if error.kind != Kind::Usage || error.remedy.is_some() {
+        return error;
+    }
+    let (size, lba_bytes) = (bytes(namespace.bytes()), namespace.lba_bytes());
+    error.remedy(format!("Ask for what the drive has: {size} in blocks of {lba_bytes} B."))
 }
 
 /// The blocks that a job may read.

@@ -177,10 +177,14 @@ impl BindError {
         match self {
             Self::NotNvme { .. } => "`nvmetal list` shows the NVMe controllers of this machine".into(),
             Self::Locked(LockError::Held { .. }) => "wait for that process to end, or stop it".into(),
-            Self::Locked(LockError::NoFile(_)) => "make /run/lock or the temporary directory writable for this user".into(),
-            Self::InUse(in_use) if in_use.usage.chains.is_empty() => "settle what is in doubt, or use `--via kernel`".into(),
+            Self::Locked(LockError::NoFile(_)) => "run it as root, or make /run/lock or the temporary directory writable for this user".into(),
+            Self::InUse(in_use) if in_use.usage.chains.is_empty() => {
+                "settle what is in doubt, or use `nvmetal validate --via kernel`".into()
+            }
             Self::InUse(_) => {
-                "unmount, swap off or close what is named; or look at the drive without taking it: `--via kernel`".into()
+                "unmount, swap off or close what is named; or look at the drive without taking it: \
+                 `nvmetal validate --via kernel`"
+                    .into()
             }
             Self::OtherDriver { address, driver } => {
                 format!("stop what uses it, then: echo {address} > /sys/bus/pci/drivers/{driver}/unbind")
@@ -188,20 +192,20 @@ impl BindError {
             Self::Held { .. } => "end that process first: a held drive cannot be unbound".into(),
             Self::IommuOff { .. } => {
                 "switch on VT-d or AMD-Vi in the firmware setup, and boot with intel_iommu=on where the kernel needs it; \
-                 or use `--via kernel`"
+                 or use `nvmetal validate --via kernel`"
                     .into()
             }
             Self::NoGroup { .. } => {
                 "this slot, or this kernel's settings, keep the device out of the IOMMU (iommu=off, a platform quirk): try \
-                 another slot, or use `--via kernel`"
+                 another slot, or use `nvmetal validate --via kernel`"
                     .into()
             }
             Self::NoIommuMode { .. } => "switch the IOMMU on; `--unsafe-no-iommu` only on a machine that may crash".into(),
             Self::NotViable { viability, .. } => {
                 let members: Vec<_> = viability.in_the_way.iter().map(|member| member.address.to_string()).collect();
                 format!(
-                    "unbind {} from its driver if nothing needs it, move the card to another slot, or use `--via kernel`; \
-                     other members are never unbound for you",
+                    "unbind {} from its driver if nothing needs it, move the card to another slot, or use \
+                     `nvmetal validate --via kernel`; other members are never unbound for you",
                     members.join(" and ")
                 )
             }
