@@ -11,6 +11,8 @@
 #[path = "guest/machine.rs"]
 mod machine;
 
+#[path = "guest/shared_group.rs"]
+mod shared_group;
 #[path = "guest/with_iommu.rs"]
 mod with_iommu;
 #[path = "guest/without_iommu.rs"]

@@ -2,7 +2,7 @@
 //! given back.
 #![forbid(unsafe_code)]
 
-use crate::machine::{drive, drives, nvmetal};
+use crate::machine::{drive, drives, nvmetal, nvmetal_as_nobody};
 
 #[test]
 #[ignore = "needs the guest's drives"]
@@ -56,4 +56,25 @@ fn the_kernels_names_lead_to_the_same_drive_as_the_address() {
         assert_eq!(result["device"]["address"], drive.address.as_str(), "{name}");
         drive.is_the_kernels();
     }
+}
+
+#[test]
+#[ignore = "needs the guest's drive"]
+fn a_user_without_rights_is_told_what_takes_root_and_still_sees_the_drives() {
+    let drive = drive();
+    let address = drive.address.as_str();
+    for words in [&["validate", "--quick", address][..], &["smart", address], &["id", address, "--via", "kernel"]] {
+        nvmetal_as_nobody(words).exits(6).says(&["root"]);
+        drive.is_the_kernels();
+    }
+    // Where a lock can be had, who else uses the drive cannot be seen: that is doubt, and doubt is a refusal.
+    let done = nvmetal_as_nobody(&["bind", address]);
+    done.says(&["root"]);
+    assert!(matches!(done.code, 5 | 6), "{}", done.err);
+    drive.is_the_kernels();
+    for words in [&["list"][..], &["link", address]] {
+        let done = nvmetal_as_nobody(words).exits(0);
+        assert!(done.out.contains(address), "{}", done.out);
+    }
+    drive.is_the_kernels();
 }

@@ -4,6 +4,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
@@ -12,6 +13,9 @@ use serde_json::Value;
 /// How often the kernel is asked again, and how many times, before a wait has failed: a minute in all.
 const PAUSE: Duration = Duration::from_millis(50);
 const PAUSES: u32 = 1200;
+
+/// A user to whom nothing belongs.
+const NOBODY: u32 = 65534;
 
 /// Waits until the kernel says what is expected.
 #[track_caller]
@@ -120,6 +124,22 @@ impl Drive {
         run("dd", &[&format!("if={}", self.disk()), "of=/dev/null", "bs=4096", "count=1"]);
     }
 
+    /// What the kernel reads at a place of the disk.
+    pub fn read(&self, offset: u64, bytes: usize) -> Vec<u8> {
+        let mut data = vec![0; bytes];
+        fs::File::open(self.disk())
+            .and_then(|disk| disk.read_exact_at(&mut data, offset))
+            .expect("the disk can be read");
+        data
+    }
+
+    /// Lets the kernel write to a place of the disk, and waits until it is on the drive.
+    pub fn write(&self, offset: u64, data: &[u8]) {
+        let disk = OpenOptions::new().write(true).open(self.disk()).expect("the disk opens");
+        disk.write_all_at(data, offset).expect("the disk can be written");
+        disk.sync_all().expect("the disk can be flushed");
+    }
+
     /// A sum over the first MIB mebibytes, as the kernel reads them.
     pub fn checksum(&self, mib: u32) -> String {
         let script = format!("dd if={} bs=1M count={mib} iflag=direct 2>/dev/null | md5sum", self.disk());
@@ -150,9 +170,19 @@ pub struct Running {
     words: String,
 }
 
+/// Runs the program to its end as a user who may nothing.
+pub fn nvmetal_as_nobody(words: &[&str]) -> Done {
+    use std::os::unix::process::CommandExt;
+    begin(Command::new(variable("NVMETAL_BIN")).uid(NOBODY).gid(NOBODY), words).end()
+}
+
 /// Starts the program.
 pub fn nvmetal_begin(words: &[&str]) -> Running {
-    let child = Command::new(variable("NVMETAL_BIN"))
+    begin(&mut Command::new(variable("NVMETAL_BIN")), words)
+}
+
+fn begin(program: &mut Command, words: &[&str]) -> Running {
+    let child = program
         .args(words)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

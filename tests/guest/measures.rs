@@ -160,3 +160,72 @@ fn what_the_kernel_wrote_is_seen_and_what_it_wrote_stays() {
     assert_eq!(drive.checksum(64), before, "a run only reads");
     drive.is_the_kernels();
 }
+
+#[test]
+#[ignore = "needs the guest's drive"]
+fn what_the_drive_says_of_itself_is_shown_through_every_interface() {
+    let drive = drive();
+    for interface in interfaces() {
+        for (words, field) in
+            [(&["id"][..], "Model Number"), (&["id", "ns"], "Namespace Size"), (&["smart"], "Composite Temperature")]
+        {
+            let words = [words, &[drive.address.as_str(), "--iommu", &interface]].concat();
+            let text = nvmetal(&words).exits(0).out;
+            assert!(text.contains(field) && text.contains(&drive.address), "{words:?}: {text}");
+            drive.is_the_kernels();
+            let json = nvmetal(&[&words[..], &["-o", "json"]].concat()).exits(0).json();
+            let device = &json["device"];
+            assert_eq!(
+                (&device["transport"], &device["transport_detail"]),
+                (&"vfio".into(), &interface.as_str().into())
+            );
+            drive.is_the_kernels();
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs the guest's drive"]
+fn link_tells_both_ends_their_settings_and_both_ceilings() {
+    let drive = drive();
+    let json = nvmetal(&["link", &drive.address, "-o", "json"]).exits(0).json();
+    let hop = &json["path"]["hops"][0];
+    assert_eq!(hop["lower"]["address"], drive.address.as_str());
+    for end in [&hop["lower"], &hop["upper"]] {
+        for part in
+            ["speed_now", "width_now", "speed_able", "width_able", "payload_bytes", "read_request_bytes", "aspm"]
+        {
+            assert!(!end[part].is_null(), "{part} of {end:#}");
+        }
+    }
+    assert_eq!(json["narrowest_hop"], 0);
+    for direction in ["read_mb_s", "write_mb_s"] {
+        assert!(json["ceiling"][direction].as_f64().is_some_and(|rate| rate > 100.0), "{:#}", json["ceiling"]);
+    }
+    drive.is_the_kernels();
+}
+
+#[test]
+#[ignore = "needs the guest's drive"]
+fn doctor_finds_this_guest_ready_and_leaves_the_drive_alone() {
+    let drive = drive();
+    let done = nvmetal(&["doctor", &drive.address]).exits(0);
+    assert!(done.out.contains(&drive.address), "{}", done.out);
+    nvmetal(&["doctor", &drive.address, "-o", "json"]).exits(0).json();
+    drive.is_the_kernels();
+}
+
+#[test]
+#[ignore = "needs the guest's drive"]
+fn two_saved_runs_of_one_drive_are_compared() {
+    let drive = drive();
+    for file in ["/tmp/one.json", "/tmp/two.json"] {
+        nvmetal(&["bench", &drive.address, "--runtime", "1", "--save", file]).exits(0);
+    }
+    drive.is_the_kernels();
+    let done = nvmetal(&["diff", "/tmp/one.json", "/tmp/two.json"]).exits(0);
+    assert!(done.out.contains("iops"), "{}", done.out);
+    nvmetal(&["bench", &drive.address, "--runtime", "1", "--bs", "8k", "--save", "/tmp/two.json"]).exits(0);
+    nvmetal(&["diff", "/tmp/one.json", "/tmp/two.json"]).exits(2).says(&["8192"]);
+    drive.is_the_kernels();
+}

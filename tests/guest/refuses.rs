@@ -1,16 +1,23 @@
 //! A drive that something uses is not taken: exit code 5, the use is named, and the drive stays where it is.
 #![forbid(unsafe_code)]
 
+use std::process::Command;
+
+use nvmetal_driver::pci::Sysfs;
+use nvmetal_driver::pci::enumerate::NvmeFunction;
+use nvmetal_driver::pci::usage::Claim;
+
 use crate::machine::{Drive, Shell, drive, nvmetal, run};
 
 /// Every command that would take the drive refuses, naming WORDS.
 #[track_caller]
 fn is_refused(drive: &Drive, words: &[&str]) {
     let address = drive.address.as_str();
-    let ways: [&[&str]; 4] = [
+    let ways: [&[&str]; 5] = [
         &["bind", address],
         &["bench", address, "--runtime", "1"],
-        &["validate", "--quick", address],
+        &["validate", "--quick", address, "--via", "vfio"],
+        &["smart", address, "--via", "vfio"],
         &["bench", &drive.disk(), "--runtime", "1"],
     ];
     for way in ways {
@@ -118,4 +125,51 @@ fn a_process_that_only_has_the_controller_open_is_named() {
         is_refused(&drive, &[&format!("open in PID {} (sh)", reader.pid())]);
     }
     is_free(&drive);
+}
+
+/// Whether the disk can be mounted now; it is not mounted afterwards.
+fn mounts(disk: &str) -> bool {
+    let mounted = Command::new("mount").args(["-t", "ext4", disk, "/tmp/late"]).output().expect("mount runs");
+    if mounted.status.success() {
+        run("umount", &["/tmp/late"]);
+    }
+    mounted.status.success()
+}
+
+#[test]
+#[ignore = "overwrites the guest's drive"]
+fn between_the_check_and_the_unbinding_nobody_can_mount() {
+    let drive = drive();
+    let disk = drive.disk();
+    run("mkfs.ext4", &["-q", &disk]);
+    run("mkdir", &["-p", "/tmp/late"]);
+    assert!(mounts(&disk), "before the check");
+    let sysfs = Sysfs::host();
+    let function = NvmeFunction::read(&sysfs, drive.address.parse().expect("an address")).expect("a drive");
+    let claim = Claim::take(&sysfs, &function).expect("nobody uses it");
+    assert!(!mounts(&disk), "from the check on, until it is unbound, the drive is held");
+    drop(claim);
+    assert!(mounts(&disk), "and no longer");
+}
+
+#[test]
+#[ignore = "overwrites the guest's drive"]
+fn a_drive_that_is_being_mounted_all_the_time_is_taken_whole_or_not_at_all() {
+    let drive = drive();
+    let disk = drive.disk();
+    run("mkfs.ext4", &["-q", &disk]);
+    run("mkdir", &["-p", "/tmp/racing"]);
+    {
+        let mount = format!("mount -t ext4 {disk} /tmp/racing && umount /tmp/racing");
+        let race = format!("while [ ! -e /tmp/enough ]; do {mount}; done 2>/dev/null & racer=$!");
+        let _racer = Shell::holding(&race, "touch /tmp/enough; wait $racer || true; rm /tmp/enough");
+        for _ in 0..10 {
+            let done = nvmetal(&["bench", &drive.address, "--size", "64k"]);
+            assert!(matches!(done.code, 0 | 5), "{}{}", done.out, done.err);
+            assert_eq!(drive.driver(), "nvme");
+        }
+    }
+    is_free(&drive);
+    run("mount", &["-t", "ext4", &disk, "/tmp/racing"]);
+    run("umount", &["/tmp/racing"]);
 }

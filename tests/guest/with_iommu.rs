@@ -2,7 +2,9 @@
 //! bytes and transfers of at most 16 KiB.
 #![forbid(unsafe_code)]
 
+mod data;
 mod ends;
 mod input;
 mod measures;
 mod refuses;
+mod via_kernel;

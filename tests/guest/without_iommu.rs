@@ -1,4 +1,4 @@
-//! A machine without an IOMMU: drives are shown, but not taken.
+//! A machine without an IOMMU: drives are shown and judged through the kernel, but not taken.
 #![forbid(unsafe_code)]
 
 use crate::machine::{Drive, drive, drives, nvmetal};
@@ -29,4 +29,23 @@ fn list_and_link_work_all_the_same() {
     }
     nvmetal(&["release", "--all"]).exits(0);
     drives.iter().for_each(Drive::is_the_kernels);
+}
+
+#[test]
+#[ignore = "needs the guest's drive"]
+fn a_drive_is_judged_through_the_kernel_and_the_output_says_why() {
+    let drive = drive();
+    let done = nvmetal(&["validate", "--quick", &drive.address, "-o", "json"]);
+    let result = done.json();
+    assert_eq!(result["device"]["transport"], "kernel", "{result:#}");
+    assert!(result["kernel"]["why"].as_str().is_some_and(|why| why.contains("IOMMU")), "{:#}", result["kernel"]);
+    assert_eq!(done.code, if result["verdict"] == "FAIL" { 3 } else { 0 });
+    drive.is_the_kernels();
+    for words in [&["smart"][..], &["id"]] {
+        let text = nvmetal(&[words, &[&drive.address]].concat()).exits(0).out;
+        assert!(text.contains("via kernel"), "{text}");
+        nvmetal(&[words, &[&drive.address, "--via", "vfio"]].concat()).exits(6).says(&["IOMMU"]);
+    }
+    nvmetal(&["doctor", &drive.address]).exits(6);
+    drive.is_the_kernels();
 }
