@@ -93,7 +93,7 @@ fn read(controller: &KernelController, target: &BlockTarget, choice: EngineChoic
         microseconds(50.0),
         microseconds(99.0),
         result.errors.failed,
-        result.cpu_ns.unwrap_or(0) / result.ios().max(1),
+        result.processor.unwrap_or_default().cpu_ns / result.ios().max(1),
         result.clock_error_ns
     );
     for (cause, count) in &result.errors.by_cause {

@@ -11,6 +11,9 @@
 //! choice made once, when the queue is created; a hot loop is written against `IoQueue<D, P>` and entered through it.
 #![forbid(unsafe_code)]
 
+mod any;
+mod wait;
+
 use core::fmt;
 use std::sync::Arc;
 
@@ -33,13 +36,16 @@ use crate::dma::{Buffer, RingBuffer};
 use crate::error::DriverError;
 use crate::transport::{CalledDoorbell, DoorbellKind, Interrupt, MappedDoorbell, Waiting};
 
+use wait::{Adaptive, Next};
+pub use wait::{MOST_NS as HYBRID_POLLS_MOST_NS, Wait};
+
 /// How a queue pair is to be made.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueOptions {
     /// The most commands in flight, 1 to 4096; the controller's limit (CAP.MQES) may lower it.
     pub depth: u32,
-    /// Wait for completions by interrupt instead of polling, where the controller was opened with interrupts.
-    pub interrupt: bool,
+    /// How it waits for completions. Without interrupts at the controller, every way is polling.
+    pub wait: Wait,
     /// How long a command may take.
     pub timeout_ns: u64,
     /// Its class under weighted round robin.
@@ -48,7 +54,7 @@ pub struct QueueOptions {
 
 impl Default for QueueOptions {
     fn default() -> Self {
-        Self { depth: 32, interrupt: false, timeout_ns: 10_000 * MILLISECOND_NS, priority: QueuePriority::MEDIUM }
+        Self { depth: 32, wait: Wait::Poll, timeout_ns: 10_000 * MILLISECOND_NS, priority: QueuePriority::MEDIUM }
     }
 }
 
@@ -161,7 +167,10 @@ pub struct IoQueue<D: Doorbell, P: Payload = Buffer> {
     timeout_ns: u64,
     /// No command can be overdue before then.
     look_at_ns: u64,
+    /// `None` for a queue that only polls.
     interrupt: Option<Interrupt>,
+    /// `None` for a queue that does one thing only.
+    adaptive: Option<Adaptive>,
     controller: Arc<Controller>,
     rings: [RingBuffer; 2],
 }
@@ -236,7 +245,7 @@ impl Making<'_> {
     /// The vector that the queue signals: its own, or where there are fewer vectors than queues, a shared one.
     fn vector(&self) -> Option<Interrupt> {
         let vectors = self.controller.interrupts();
-        if !self.options.interrupt || vectors.is_empty() {
+        if !self.options.wait.needs_interrupts() || vectors.is_empty() {
             return None;
         }
         let index = if vectors.len() == 1 { 0 } else { 1 + usize::from(self.queue_id - 1) % (vectors.len() - 1) };
@@ -304,6 +313,7 @@ impl Making<'_> {
             clock: self.controller.clock().clone(),
             timeout_ns: self.options.timeout_ns,
             look_at_ns: 0,
+            adaptive: (interrupt.is_some() && self.options.wait == Wait::Hybrid).then(Adaptive::new),
             interrupt,
             controller: Arc::clone(self.controller),
             rings,
@@ -400,11 +410,32 @@ impl<D: Doorbell, P: Payload> IoQueue<D, P> {
         DriverError::Fault { address: self.controller.address().to_owned(), source }
     }
 
-    /// To be called when a poll found nothing: waits as the queue was made to (polling or by interrupt), at most until
-    /// `until_ns`.
+    /// How it waits: as it was made to, or by polling where there are no interrupts.
+    pub fn waits(&self) -> Wait {
+        match (&self.interrupt, &self.adaptive) {
+            (None, _) => Wait::Poll,
+            (Some(_), None) => Wait::Interrupt,
+            (Some(_), Some(_)) => Wait::Hybrid,
+        }
+    }
+
+    /// To be called when a poll found nothing: waits as the queue was made to, at most until `until_ns`.
+    ///
+    /// It returns when it pleases; the caller polls again.
     pub fn idle(&self, until_ns: u64) {
-        let waiting = self.interrupt.as_ref().map_or(Waiting::Polling, Waiting::Interrupt);
-        self.controller.transport().idle(until_ns, waiting);
+        let (until_ns, interrupt) = self.next_wait(until_ns);
+        self.controller.transport().idle(until_ns, interrupt.map_or(Waiting::Polling, Waiting::Interrupt));
+    }
+
+    /// How an idle wait is to go: until when at most, and by which interrupt (or by polling).
+    fn next_wait(&self, until_ns: u64) -> (u64, Option<&Interrupt>) {
+        let (Some(adaptive), Some(interrupt)) = (&self.adaptive, &self.interrupt) else {
+            return (until_ns, self.interrupt.as_ref());
+        };
+        match adaptive.empty(self.pair.completion_head(), self.clock.now_ns()) {
+            Next::Poll { until_ns: poll_ns } => (until_ns.min(poll_ns), None),
+            Next::Sleep => (until_ns, Some(interrupt)),
+        }
     }
 
     /// The oldest command, if it has been in flight for longer than the queue's timeout.

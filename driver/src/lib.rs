@@ -14,6 +14,7 @@ pub mod workload;
 
 pub use controller::{Admin, Controller, ControllerOptions, Namespace};
 pub use error::DriverError;
+pub use io_queue::Wait;
 
 #[cfg(test)]
 mod testing;

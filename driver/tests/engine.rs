@@ -6,6 +6,7 @@
 use core::ops::ControlFlow;
 use std::sync::Arc;
 
+use nvmetal_driver::Wait;
 use nvmetal_driver::controller::{Admin, Controller, ControllerOptions};
 use nvmetal_driver::error::DriverError;
 use nvmetal_driver::transport::emulated::EmulatedTransport;
@@ -165,6 +166,48 @@ fn reads_and_writes_mix_as_asked() {
     let share = result.read.ios as f64 / result.ios() as f64;
     assert!((share - 0.7).abs() < 0.01, "{share}");
     assert_eq!(result.ios(), 50_000);
+}
+
+fn open_with_interrupts(options: &str, queues: u16) -> Arc<Controller> {
+    let transport = EmulatedTransport::open(options).expect("good options");
+    let options = ControllerOptions { io_queues: queues, interrupts: true, ..ControllerOptions::default() };
+    Controller::open(transport, options).expect("it opens")
+}
+
+/// Waking up takes no time on a virtual clock, so the ways of waiting differ in nothing that can be measured there.
+#[test]
+fn every_way_of_waiting_gives_the_same_figures_in_virtual_time() {
+    for (iodepth, numjobs) in [(1, 1), (32, 1), (8, 3)] {
+        let figures = |wait| {
+            let job = Job { iodepth, numjobs, wait, ..short() };
+            let result = run_on(&open_with_interrupts("ideal", numjobs), &job).expect("it runs");
+            assert_eq!((result.wait, result.processor), (wait, None));
+            (result.ios(), result.latency().percentile(50.0))
+        };
+        let polled = figures(Wait::Poll);
+        assert_eq!(figures(Wait::Interrupt), polled, "depth {iodepth}, {numjobs} queues");
+        assert_eq!(figures(Wait::Hybrid), polled, "depth {iodepth}, {numjobs} queues");
+    }
+}
+
+#[test]
+fn every_way_of_waiting_comes_to_an_end_in_real_time() {
+    for wait in [Wait::Poll, Wait::Interrupt, Wait::Hybrid] {
+        for (iodepth, numjobs) in [(1, 1), (32, 2)] {
+            let limits = Limits { ios: Some(300), ..Limits::default() };
+            let job = Job { iodepth, numjobs, limits, wait, ..Job::new() };
+            let result = run_on(&open_with_interrupts("ideal,clock=real", numjobs), &job).expect("it runs");
+            assert_eq!((result.ios(), result.wait), (300 * u64::from(numjobs), wait));
+            let used = result.processor.expect("real time takes a processor");
+            assert!(used.wall_ns > 0 && used.percent() > 0.0, "{used:?}");
+        }
+    }
+}
+
+#[test]
+fn without_interrupts_every_wait_is_polling_and_the_result_says_so() {
+    let result = run("ideal", &Job { wait: Wait::Hybrid, ..short() });
+    assert_eq!(result.wait, Wait::Poll);
 }
 
 struct StopAt(u64, u32);

@@ -5,11 +5,10 @@
 #![forbid(unsafe_code)]
 
 use nvmetal_core::command::io::IoOpcode;
-use nvmetal_core::queue::Doorbell;
 use nvmetal_core::status::Status;
 use nvmetal_driver::controller::Controller;
 use nvmetal_driver::dma::{Buffer, BufferPool};
-use nvmetal_driver::io_queue::{AnyIoQueue, Io, IoQueue, QueueOptions};
+use nvmetal_driver::io_queue::{AnyIoQueue, Io, QueueOptions};
 use nvmetal_driver::kernel::BlockTarget;
 use nvmetal_driver::{DriverError, Namespace};
 use std::sync::Arc;
@@ -66,10 +65,7 @@ impl Reader {
         };
         let io = Io::read(lba, blocks);
         self.reads += 1;
-        let (status, buffer) = match &mut self.queue {
-            AnyIoQueue::Mapped(queue) => one(queue, io, buffer)?,
-            AnyIoQueue::Called(queue) => one(queue, io, buffer)?,
-        };
+        let (status, buffer) = one(&mut self.queue, io, buffer)?;
         let mut data = vec![0; (blocks as usize) << self.namespace.lba_shift];
         let copied = buffer.copy_out(0, &mut data);
         self.buffer = Some(buffer);
@@ -106,7 +102,7 @@ impl Drop for Reader {
 }
 
 /// Sends one command and waits for it.
-fn one<D: Doorbell>(queue: &mut IoQueue<D>, io: Io, buffer: Buffer) -> Result<(Status, Buffer), DriverError> {
+fn one(queue: &mut AnyIoQueue, io: Io, buffer: Buffer) -> Result<(Status, Buffer), DriverError> {
     let started_ns = queue.clock().now_ns();
     queue.submit(io, buffer, started_ns).map_err(|rejected| DriverError::Request(rejected.reason.text().to_owned()))?;
     queue.ring();

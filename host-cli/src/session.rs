@@ -19,7 +19,7 @@ use nvmetal_driver::transport::traced::TracedTransport;
 use nvmetal_driver::transport::vfio::VfioTransport;
 use nvmetal_driver::transport::{Transport, TransportInfo};
 use nvmetal_driver::vfio::{IommuChoice, VfioOptions};
-use nvmetal_driver::{Admin, Controller, ControllerOptions, Namespace};
+use nvmetal_driver::{Admin, Controller, ControllerOptions, Namespace, Wait};
 use serde::Serialize;
 
 use crate::device::Device;
@@ -68,6 +68,27 @@ impl From<IommuArgument> for IommuChoice {
             IommuArgument::Auto => Self::Auto,
             IommuArgument::Iommufd => Self::Iommufd,
             IommuArgument::Type1 => Self::Type1,
+        }
+    }
+}
+
+/// A way to wait for completions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WaitArgument {
+    /// Look again and again: the shortest latency, and a whole processor for each queue.
+    Poll,
+    /// Sleep until the queue's interrupt comes.
+    Interrupt,
+    /// Look for as long as that pays, then sleep.
+    Hybrid,
+}
+
+impl From<WaitArgument> for Wait {
+    fn from(argument: WaitArgument) -> Self {
+        match argument {
+            WaitArgument::Poll => Self::Poll,
+            WaitArgument::Interrupt => Self::Interrupt,
+            WaitArgument::Hybrid => Self::Hybrid,
         }
     }
 }

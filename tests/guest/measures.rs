@@ -93,20 +93,21 @@ fn validate_judges_through_every_interface_and_gives_the_drive_back() {
 
 #[test]
 #[ignore = "needs the guest's drives"]
-fn bench_reads_blocks_of_every_size_by_polling_and_by_interrupt_on_one_and_on_many_queues() {
+fn bench_reads_blocks_of_every_size_and_waits_in_every_way_on_one_and_on_many_queues() {
     for drive in drives() {
         for interface in interfaces() {
-            for (block, queues, interrupt) in
-                [("4k", "1", false), ("4k", "3", true), ("64k", "2", false), ("128k", "1", true)]
+            for (block, queues, wait) in
+                [("4k", "1", "poll"), ("4k", "3", "interrupt"), ("64k", "2", "hybrid"), ("128k", "1", "interrupt")]
             {
                 let mut words = vec!["bench", &drive.address, "--runtime", "1", "--iommu", &interface, "-o", "json"];
                 words.extend(["--bs", block, "--numjobs", queues, "--iodepth", "8"]);
-                words.extend(interrupt.then_some("--interrupt"));
+                words.extend(["--wait", wait]);
                 let result = nvmetal(&words).exits(0).json();
                 is_good(&result, &drive, &interface);
                 is_measured(&result);
                 assert_eq!(result["job"]["numjobs"].to_string(), queues);
-                assert_eq!(result["waiting"], if interrupt { "interrupt" } else { "poll" });
+                assert_eq!(result["waiting"], wait);
+                assert!(result["processor"]["percent"].as_f64().is_some_and(|percent| percent > 0.0), "{result:#}");
             }
         }
     }

@@ -206,6 +206,12 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
         &self.slots
     }
 
+    /// Where the next completion will be: it moves with every completion that is taken.
+    #[inline]
+    pub fn completion_head(&self) -> u32 {
+        self.completion.head()
+    }
+
     /// Whether entries wait for [`QueuePair::ring`].
     #[inline(always)]
     pub fn has_unrung(&self) -> bool {

@@ -23,6 +23,7 @@ use super::sequence::Sequence;
 use super::uring::{self, Uring};
 use crate::clock::{Clock, MILLISECOND_NS};
 use crate::error::DriverError;
+use crate::io_queue::Wait;
 use crate::workload::crew::{self, Crew, Outcome, Recorded, Shared};
 use crate::workload::job::Plan;
 use crate::workload::{Job, Observer, RunResult};
@@ -163,7 +164,7 @@ impl<'a> Run<'a> {
     /// A ring for each queue.
     fn rings(&self) -> std::io::Result<Vec<Uring<'a>>> {
         // Polling needs queues of its own in the kernel's driver; asked for on others, every I/O would fail.
-        let polled = !self.job.interrupt && self.target.facts().is_some_and(|facts| facts.polls);
+        let polled = self.job.wait == Wait::Poll && self.target.facts().is_some_and(|facts| facts.polls);
         let ring = |_| Uring::new(self.target.file(), self.plan.iodepth, self.io_bytes as u32, polled);
         (0..self.job.numjobs).map(ring).collect()
     }
@@ -261,7 +262,7 @@ impl<'a> Run<'a> {
             iodepth,
             commands_per_io: most_bytes.map_or(1, |most_bytes| self.io_bytes.div_ceil(most_bytes) as u32),
             queues: self.job.numjobs,
-            polled,
+            wait: if polled { Wait::Poll } else { Wait::Interrupt },
         };
         BlockRun { result: crew.result(outcome, setup), engine, direct: self.target.is_direct() }
     }

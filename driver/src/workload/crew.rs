@@ -13,9 +13,10 @@ use std::time::Duration;
 
 use super::histogram::Histogram;
 use super::job::Job;
-use super::result::{Bin, Direction, EndReason, Errors, RunResult};
+use super::result::{Bin, Direction, EndReason, Errors, ProcessorUse, RunResult};
 use crate::clock::{Clock, SECOND_NS};
 use crate::error::DriverError;
+use crate::io_queue::Wait;
 
 /// How far a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,8 +85,8 @@ pub(crate) struct Recorded {
 pub(crate) struct Outcome {
     /// Each worker's records.
     pub recorded: Vec<Recorded>,
-    /// Processor time of the workers; `None` in virtual time.
-    pub cpu_ns: Option<u64>,
+    /// What the workers' threads took; `None` in virtual time.
+    pub processor: Option<ProcessorUse>,
 }
 
 /// What a result says beyond its records.
@@ -99,8 +100,8 @@ pub(crate) struct Setup {
     pub commands_per_io: u32,
     /// Queues.
     pub queues: u16,
-    /// Completions were polled for.
-    pub polled: bool,
+    /// How completions were waited for.
+    pub wait: Wait,
 }
 
 /// The workers of one run, as seen from outside.
@@ -169,7 +170,7 @@ impl<'a> Crew<'a> {
             let mut threads = Vec::new();
             for (number, worker) in workers.into_iter().enumerate() {
                 let cpu = cpus.get(number % cpus.len().max(1)).copied();
-                let (running, watcher, shared, work) = (&running, &watcher, &shared, &work);
+                let (running, watcher, shared, work, clock) = (&running, &watcher, &shared, &work, self.clock);
                 let spawned =
                     std::thread::Builder::new().name(format!("queue-{}", number + 1)).spawn_scoped(scope, move || {
                         // Counted down however the worker ends, a panic included, so that the watch ends, too.
@@ -177,12 +178,16 @@ impl<'a> Crew<'a> {
                         if let Some(cpu) = cpu {
                             pin(cpu);
                         }
-                        let before_ns = thread_cpu_ns();
+                        let (began_ns, before_ns) = (clock.now_ns(), thread_cpu_ns());
                         let worked = work(worker);
                         if worked.is_err() {
                             shared.stop.store(true, Ordering::Relaxed);
                         }
-                        worked.map(|recorded| (recorded, thread_cpu_ns().saturating_sub(before_ns)))
+                        let processor = ProcessorUse {
+                            cpu_ns: thread_cpu_ns().saturating_sub(before_ns),
+                            wall_ns: clock.now_ns().saturating_sub(began_ns),
+                        };
+                        worked.map(|recorded| (recorded, processor))
                     });
                 if spawned.is_err() {
                     running.fetch_sub(1, Ordering::Release);
@@ -191,13 +196,14 @@ impl<'a> Crew<'a> {
                 threads.push(spawned);
             }
             self.watch(observer, &running);
-            let mut outcome = Outcome { recorded: Vec::new(), cpu_ns: Some(0) };
+            let mut recorded = Vec::new();
+            let mut processor = ProcessorUse::default();
             let mut failure = None;
             for thread in threads {
                 match thread.map(std::thread::ScopedJoinHandle::join) {
-                    Ok(Ok(Ok((recorded, cpu_ns)))) => {
-                        outcome.recorded.push(recorded);
-                        outcome.cpu_ns = outcome.cpu_ns.map(|sum| sum + cpu_ns);
+                    Ok(Ok(Ok((of_one, used)))) => {
+                        recorded.push(of_one);
+                        processor.add(used);
                     }
                     Ok(Ok(Err(error))) => failure = failure.or(Some(error)),
                     // A panic of ours: let it go on, so that it is seen, and unwinds through what gives the drive back.
@@ -208,7 +214,7 @@ impl<'a> Crew<'a> {
                     }
                 }
             }
-            failure.map_or(Ok(outcome), Err)
+            failure.map_or(Ok(Outcome { recorded, processor: Some(processor) }), Err)
         })
     }
 
@@ -267,8 +273,8 @@ impl<'a> Crew<'a> {
             iodepth: setup.iodepth,
             commands_per_io: setup.commands_per_io,
             queues: setup.queues,
-            cpu_ns: outcome.cpu_ns,
-            polled: setup.polled,
+            processor: outcome.processor,
+            wait: setup.wait,
         }
     }
 }

@@ -17,7 +17,8 @@ use super::runner::{Ingredients, Runner, Turn};
 use crate::controller::{Controller, Namespace};
 use crate::dma::BufferPool;
 use crate::error::DriverError;
-use crate::io_queue::{AnyIoQueue, QueueOptions};
+use crate::io_queue::{AnyIoQueue, QueueOptions, Wait};
+use crate::transport::Waiting;
 
 /// Runs `job` on `namespace`.
 ///
@@ -36,8 +37,7 @@ pub fn run(
     let mut called = Vec::new();
     for number in 0..job.numjobs {
         let depth = plan.iodepth * plan.commands;
-        let options =
-            QueueOptions { depth, interrupt: job.interrupt, timeout_ns: job.timeout_ns, ..QueueOptions::default() };
+        let options = QueueOptions { depth, wait: job.wait, timeout_ns: job.timeout_ns, ..QueueOptions::default() };
         let command_bytes = u64::from(plan.command_blocks) << namespace.lba_shift;
         let metadata_bytes = u64::from(plan.command_blocks) * u64::from(namespace.metadata_bytes);
         let pool = BufferPool {
@@ -84,7 +84,7 @@ impl Run<'_> {
             iodepth: self.plan.iodepth,
             commands_per_io: self.plan.commands,
             queues: runners.len() as u16,
-            polled: !self.job.interrupt || self.controller.interrupts().is_empty(),
+            wait: if self.controller.interrupts().is_empty() { Wait::Poll } else { self.job.wait },
         };
         let outcome = if self.controller.transport().info().stepped {
             self.stepped(&mut crew, runners, start_ns, observer)?
@@ -120,8 +120,11 @@ impl Run<'_> {
                 }
                 index += 1;
             }
-            if let (Some(until_ns), Some(runner)) = (until_ns, runners.first()) {
-                runner.idle(until_ns);
+            match (until_ns, runners.as_slice()) {
+                (None, _) | (_, []) => {}
+                (Some(until_ns), [runner]) => runner.idle(until_ns),
+                // One vector's sleep would miss what completes on the other queues.
+                (Some(until_ns), _) => self.controller.transport().idle(until_ns, Waiting::Polling),
             }
             let now_ns = clock.now_ns();
             if now_ns >= tick_ns {
@@ -129,7 +132,7 @@ impl Run<'_> {
                 crew.tick(observer, now_ns);
             }
         }
-        Ok(Outcome { recorded, cpu_ns: None })
+        Ok(Outcome { recorded, processor: None })
     }
 }
 

@@ -8,6 +8,7 @@
 
 use crate::controller::{Controller, Namespace};
 use crate::error::DriverError;
+use crate::io_queue::Wait;
 
 /// The most data of one command, whatever the controller allows: a PRP list of one page describes this much.
 const MOST_PER_COMMAND_BYTES: u64 = 2 << 20;
@@ -58,8 +59,8 @@ pub struct Job {
     pub ramp_ns: u64,
     /// For offsets and data.
     pub seed: u64,
-    /// Wait by interrupt instead of polling.
-    pub interrupt: bool,
+    /// How the queues wait for completions.
+    pub wait: Wait,
     /// How long a command may take.
     pub timeout_ns: u64,
     /// Processors to pin the threads to, in turn; empty for none.
@@ -81,7 +82,7 @@ impl Job {
             limits: Limits { runtime_ns: Some(5_000_000_000), ..Limits::default() },
             ramp_ns: 0,
             seed: 0x6e76_6d65_7461_6c21,
-            interrupt: false,
+            wait: Wait::Poll,
             timeout_ns: 10_000_000_000,
             cpus: Vec::new(),
         }

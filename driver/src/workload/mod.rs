@@ -24,5 +24,5 @@ pub use engine::run;
 pub use histogram::Histogram;
 pub(crate) use job::Space;
 pub use job::{Access, Job, Limits};
-pub use result::{Cause, Direction, EndReason, RunResult};
+pub use result::{Cause, Direction, EndReason, ProcessorUse, RunResult};
 pub(crate) use runner::threshold;

@@ -8,6 +8,7 @@ use nvmetal_core::status::Status;
 use serde::{Serialize, Serializer};
 
 use super::histogram::Histogram;
+use crate::io_queue::Wait;
 
 /// Width of a bin of the time series.
 pub const BIN_NS: u64 = 100_000_000;
@@ -139,6 +140,28 @@ pub struct Bin {
     pub bytes: u64,
 }
 
+/// What a run's threads took of the processors, in the kernel and outside of it, from their begin to their end (the ramp
+/// included). Interrupts that the kernel served meanwhile are not in it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ProcessorUse {
+    /// Processor time of all threads.
+    pub cpu_ns: u64,
+    /// How long they lived, all together.
+    pub wall_ns: u64,
+}
+
+impl ProcessorUse {
+    /// The share of a processor that each thread took, in per cent.
+    pub fn percent(&self) -> f64 {
+        if self.wall_ns == 0 { 0.0 } else { 100.0 * self.cpu_ns as f64 / self.wall_ns as f64 }
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.cpu_ns += other.cpu_ns;
+        self.wall_ns += other.wall_ns;
+    }
+}
+
 /// The outcome of a run.
 #[derive(Debug, Clone)]
 pub struct RunResult {
@@ -164,10 +187,10 @@ pub struct RunResult {
     pub commands_per_io: u32,
     /// Queues.
     pub queues: u16,
-    /// Processor time of the run's threads; `None` where time is virtual.
-    pub cpu_ns: Option<u64>,
-    /// Whether completions were polled for; else by interrupt.
-    pub polled: bool,
+    /// What the run's threads took of the processors; `None` where time is virtual.
+    pub processor: Option<ProcessorUse>,
+    /// How completions were waited for.
+    pub wait: Wait,
 }
 
 impl RunResult {

@@ -20,7 +20,7 @@ use crate::measure::{self, Watched};
 use crate::output::{Format, Output, note};
 use crate::provenance::{self, DeviceFacts, HostFacts};
 use crate::report::bench as text;
-use crate::session::{Closed, Reach, Session};
+use crate::session::{Closed, Reach, Session, WaitArgument};
 use crate::units::{bytes, parse_duration, parse_size};
 use crate::written;
 
@@ -74,9 +74,9 @@ struct Workload {
     /// Seed of the random offsets
     #[arg(long, alias = "randseed", value_name = "N")]
     seed: Option<u64>,
-    /// Wait for completions by interrupt instead of polling
-    #[arg(long)]
-    interrupt: bool,
+    /// How to wait for completions: poll, interrupt, or hybrid (poll for a while, then sleep)
+    #[arg(long, value_enum, value_name = "HOW", default_value = "poll", hide_possible_values = true)]
+    wait: WaitArgument,
 }
 
 /// fio's words that mean nothing for a drive without a file system and kernel in between. They are taken, so that a
@@ -142,7 +142,7 @@ impl Workload {
             },
             ramp_ns: self.ramp_time.as_nanos() as u64,
             seed: self.seed.unwrap_or(job.seed),
-            interrupt: self.interrupt,
+            wait: self.wait.into(),
             ..job
         })
     }
@@ -214,8 +214,11 @@ pub fn run(arguments: &Arguments, out: &mut Output, stop: &Stop) -> Result<Exit>
         out.result(&document, || format!("Would run {} on {device}; nothing was opened.\n", text::shape(&job)))?;
         return Ok(Exit::Pass);
     }
-    let options =
-        ControllerOptions { io_queues: job.numjobs.max(1), interrupts: job.interrupt, ..ControllerOptions::default() };
+    let options = ControllerOptions {
+        io_queues: job.numjobs.max(1),
+        interrupts: job.wait.needs_interrupts(),
+        ..ControllerOptions::default()
+    };
     let drive = Drive::from(Session::open(&device, &arguments.reach, options)?);
     let measured = on_drive(&drive, &job, arguments.workload.namespace_id, stop);
     let closed = drive.close();
@@ -335,10 +338,14 @@ impl Bench {
             "temperature": self.watched.temperature.iter().map(|&(at_ns, kelvin)| json!({
                 "at_ns": at_ns, "kelvin": kelvin,
             })).collect::<Vec<_>>(),
-            "waiting": if result.polled { "poll" } else { "interrupt" },
+            "waiting": result.wait,
             "clock": result.clock,
             "clock_error_ns": result.clock_error_ns,
-            "cpu_ns": result.cpu_ns,
+            "processor": result.processor.map(|used| json!({
+                "cpu_ns": used.cpu_ns,
+                "wall_ns": used.wall_ns,
+                "percent": used.percent(),
+            })),
             "commands_sent": self.sent,
             "closed": closed,
         })

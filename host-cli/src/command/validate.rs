@@ -15,7 +15,7 @@ use nvmetal_core::log::Smart;
 use nvmetal_driver::controller::SentCommand;
 use nvmetal_driver::pci::link::{LinkErrors, LinkPath, LinkState};
 use nvmetal_driver::workload::{Access, Job, Limits};
-use nvmetal_driver::{ControllerOptions, DriverError, Namespace};
+use nvmetal_driver::{ControllerOptions, DriverError, Namespace, Wait};
 use serde::Serialize;
 use serde_json::{Value, json};
 use zerocopy::IntoBytes;
@@ -30,7 +30,7 @@ use crate::interrupt::Stop;
 use crate::output::{Format, Output};
 use crate::provenance::{self, DeviceFacts, HostFacts};
 use crate::report::validate as text;
-use crate::session::Closed;
+use crate::session::{Closed, WaitArgument};
 use crate::smart_change::{self, Change};
 use crate::units::{parse_iops, parse_rate};
 use crate::{error_log, measure, page, written};
@@ -51,6 +51,10 @@ pub struct Arguments {
     /// The namespace to read; the first one if not given
     #[arg(long, short = 'n', value_name = "NSID")]
     namespace_id: Option<u32>,
+    /// How to wait for completions: poll, interrupt, or hybrid (poll for a while, then sleep)
+    #[arg(long, value_enum, value_name = "HOW", default_value = "poll", hide_possible_values = true)]
+    #[arg(hide_default_value = true)]
+    wait: WaitArgument,
     /// Say what would be done, and open nothing
     #[arg(long)]
     dry_run: bool,
@@ -160,7 +164,11 @@ pub fn run(arguments: &Arguments, out: &mut Output, stop: &Stop) -> Result<Exit>
     let drive = Drive::open(
         &device,
         &arguments.way,
-        ControllerOptions { io_queues: RANDOM_QUEUES, ..ControllerOptions::default() },
+        ControllerOptions {
+            io_queues: RANDOM_QUEUES,
+            interrupts: Wait::from(arguments.wait).needs_interrupts(),
+            ..ControllerOptions::default()
+        },
     )?;
     let virtual_time = drive.clock().is_virtual();
     let queues = if virtual_time { RANDOM_QUEUES } else { RANDOM_QUEUES.min(processors) };
@@ -332,6 +340,7 @@ impl Examination<'_> {
             iodepth,
             numjobs,
             limits: Limits { runtime_ns: Some(duration.as_nanos() as u64), ..self.limits() },
+            wait: self.arguments.wait.into(),
             ..Job::new()
         };
         let sequential = job(Access::Sequential, 128 << 10, 32, 1, durations.sequential);

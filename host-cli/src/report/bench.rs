@@ -1,6 +1,7 @@
 //! The result of `bench` for people.
 #![forbid(unsafe_code)]
 
+use nvmetal_driver::Wait;
 use nvmetal_driver::workload::{Access, EndReason, Job};
 
 use super::text::Sheet;
@@ -69,10 +70,8 @@ pub fn human(bench: &Bench, closed: &Closed) -> String {
     if let Some(temperature) = temperature(bench) {
         sheet.row("heat", &temperature);
     }
-    if let Some(cpu_ns) = result.cpu_ns.filter(|_| result.ios() > 0) {
-        let per_io = cpu_ns / result.ios();
-        let wait = if result.polled { "polling" } else { "interrupts" };
-        sheet.row("processor", &format!("{} per I/O ({wait})", nanoseconds(per_io)));
+    if let Some(waiting) = waiting(bench) {
+        sheet.row("waiting", &waiting);
     }
     if let Written::Never(why) = &bench.written {
         let text = format!("never written ({why}): this is the speed of link and controller, not of the flash");
@@ -84,6 +83,24 @@ pub fn human(bench: &Bench, closed: &Closed) -> String {
         sheet.row("drive", &format!("given back to {}{name}", back.driver));
     }
     format!("{}\n{}", bold(&headline(bench)), sheet.text())
+}
+
+/// How completions were waited for, and what that took; nothing of the usual way in virtual time, which takes nothing.
+fn waiting(bench: &Bench) -> Option<String> {
+    let result = &bench.result;
+    let how = match result.wait {
+        Wait::Poll if bench.job.wait.needs_interrupts() => "by polling (there are no interrupts here)",
+        Wait::Poll => "by polling",
+        Wait::Interrupt => "by interrupt",
+        Wait::Hybrid => "polling first, then by interrupt",
+    };
+    let Some(used) = result.processor.filter(|_| result.ios() > 0) else {
+        return (bench.job.wait != Wait::Poll).then(|| how.to_owned());
+    };
+    let of =
+        if result.queues == 1 { "a processor".to_owned() } else { format!("each of {} processors", result.queues) };
+    let per_io = nanoseconds(used.cpu_ns / result.ios());
+    Some(format!("{how}: {:.0} % of {of}, {per_io} per I/O", used.percent()))
 }
 
 fn ending(bench: &Bench) -> &'static str {

@@ -50,8 +50,8 @@ fn a_run_of_a_number_of_ios_reads_exactly_these_and_ends_as_done() {
         assert_eq!((result.read.bytes, result.read.latency.count()), (1000 * BLOCK, 1000));
         assert_eq!(result.bins.iter().map(|bin| bin.ios).sum::<u64>(), 1000);
         assert_eq!((result.end, result.queues, result.iodepth), (EndReason::Done, 1, 8));
-        assert!(result.elapsed_ns > 0 && result.cpu_ns.is_some());
-        assert!(!result.polled, "a file is not polled");
+        assert!(result.elapsed_ns > 0 && result.processor.is_some_and(|processor| processor.wall_ns > 0));
+        assert_eq!(result.wait, Wait::Interrupt, "a file is not polled");
     }
 }
 
