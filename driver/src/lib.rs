@@ -1,10 +1,12 @@
 //! A userspace NVMe driver over Linux VFIO.
 #![deny(unsafe_code)]
 
+pub mod blocking;
 pub mod clock;
 pub mod controller;
 pub mod dma;
 pub mod error;
+pub mod future;
 pub mod io_queue;
 pub mod kernel;
 pub mod pci;
