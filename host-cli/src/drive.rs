@@ -61,14 +61,14 @@ pub enum Via {
 #[derive(Debug)]
 pub enum Drive {
     /// It is ours for the moment.
-    Own(Session),
+    Own(Box<Session>),
     /// It is the kernel's and stays it.
     Kernel(Box<KernelDrive>),
 }
 
 impl From<Session> for Drive {
     fn from(session: Session) -> Self {
-        Self::Own(session)
+        Self::Own(Box::new(session))
     }
 }
 
@@ -79,20 +79,20 @@ impl Drive {
             (Device::Emulated(text), Via::Kernel) => {
                 return Err(not_the_kernels(text));
             }
-            (Device::Emulated(_), _) => return Session::open(device, &way.reach, options).map(Self::Own),
+            (Device::Emulated(_), _) => return Session::open(device, &way.reach, options).map(Self::from),
             (Device::Pci(resolved), _) => resolved,
         };
         let sysfs = Sysfs::host();
         match way.through.via {
-            Via::Vfio => Session::open(device, &way.reach, options).map(Self::Own),
+            Via::Vfio => Session::open(device, &way.reach, options).map(Self::from),
             Via::Kernel if way.reach.needs_vfio() => {
                 Err(Error::usage("--iommu and --trace are about our own driver, which --via kernel does not use")
                     .remedy("Leave them out, or use --via vfio."))
             }
             Via::Kernel => KernelDrive::open(&sysfs, resolved.address, None).map(Box::new).map(Self::Kernel),
-            Via::Auto if way.reach.needs_vfio() => Session::open(device, &way.reach, options).map(Self::Own),
+            Via::Auto if way.reach.needs_vfio() => Session::open(device, &way.reach, options).map(Self::from),
             Via::Auto => match Session::open(device, &way.reach, options) {
-                Ok(session) => Ok(Self::Own(session)),
+                Ok(session) => Ok(session.into()),
                 Err(error) => {
                     let held = NvmeFunction::read(&sysfs, resolved.address)
                         .is_some_and(|function| function.driver.as_deref() == Some(NVME));

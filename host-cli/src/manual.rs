@@ -120,7 +120,7 @@ fn synopsis(command: &Command) -> Roff {
 /// The sections behind the options.
 fn closing(name: &str, whole: bool) -> Roff {
     let mut roff = Roff::new();
-    let mut entry = |roff: &mut Roff, tag: Inline, text: &str| {
+    let entry = |roff: &mut Roff, tag: Inline, text: &str| {
         roff.control("TP", []).text([tag]).text([roman(text)]);
     };
     let examples: Vec<_> = EXAMPLES.iter().filter(|(page, ..)| *page == name).collect();

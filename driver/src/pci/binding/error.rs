@@ -177,7 +177,9 @@ impl BindError {
         match self {
             Self::NotNvme { .. } => "`nvmetal list` shows the NVMe controllers of this machine".into(),
             Self::Locked(LockError::Held { .. }) => "wait for that process to end, or stop it".into(),
-            Self::Locked(LockError::NoFile(_)) => "run it as root, or make /run/lock or the temporary directory writable for this user".into(),
+            Self::Locked(LockError::NoFile(_)) => {
+                "run it as root, or make /run/lock or the temporary directory writable for this user".into()
+            }
             Self::InUse(in_use) if in_use.usage.chains.is_empty() => {
                 "settle what is in doubt, or use `nvmetal validate --via kernel`".into()
             }
