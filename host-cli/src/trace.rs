@@ -134,6 +134,9 @@ fn register(verb: &str, at: u64, bytes: u8, value: u64) -> String {
     line
 }
 
+/// Fields of which zero is as good a value as any other: what to identify, the first block.
+const TOLD_AT_ZERO: &[&str] = &["cns", "slba"];
+
 /// The command of an entry, where it is one that we know.
 fn command_of(queue: u64, opcode: u8) -> Option<&'static CommandDescriptor> {
     let commands = if queue == 0 { admin::COMMANDS } else { io::COMMANDS };
@@ -150,7 +153,7 @@ fn submitted(queue: u64, entry: &SubmissionEntry) -> String {
     for field in command.fields {
         let raw = entry.field(field.dword.into(), field.low.into(), field.width.into());
         let value = Value::from_bits(raw.into(), field.width.into(), field.shape);
-        if !value.is_zero() || matches!(field.shape.form, Form::ZeroBased | Form::Choice(_)) {
+        if !value.is_zero() || matches!(field.shape.form, Form::ZeroBased) || TOLD_AT_ZERO.contains(&field.id) {
             let _ = write!(line, "  {}={value}", field.id);
         }
     }
