@@ -9,6 +9,7 @@ use nvmetal_core::status::Status;
 use crate::dma::DmaError;
 use crate::kernel::KernelError;
 use crate::transport::TransportError;
+use crate::workload::JobError;
 
 /// An error of the driver.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +82,9 @@ pub enum DriverError {
         /// What it says.
         detail: String,
     },
+    /// A workload that cannot be done on this drive.
+    #[error(transparent)]
+    Job(#[from] JobError),
     /// The caller asked for something that cannot be done.
     #[error("{0}")]
     Request(String),

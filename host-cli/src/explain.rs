@@ -10,6 +10,7 @@ use nvmetal_driver::pci::SysfsError;
 use nvmetal_driver::pci::binding::{BindError, BindErrorKind};
 use nvmetal_driver::transport::TransportError;
 use nvmetal_driver::vfio::VfioError;
+use nvmetal_driver::workload::JobError;
 
 use crate::error::{Error, Kind};
 
@@ -102,6 +103,7 @@ impl From<DriverError> for Error {
             error if error.is_lost() => Self::new(Kind::DeviceLost, text).remedy(LOST),
             DriverError::Dma(DmaError::Allocate { .. }) => Self::new(Kind::Environment, text)
                 .remedy("Ask for fewer queues, a smaller depth or smaller blocks, or give the machine more memory."),
+            DriverError::Job(error) => error.into(),
             DriverError::Request(_) | DriverError::Dma(_) => Self::usage(text),
             DriverError::Command { status, .. } => {
                 let kind = if is_unsupported(status) { Kind::Unsupported } else { Kind::Device };
@@ -110,6 +112,26 @@ impl From<DriverError> for Error {
             _ => Self::new(Kind::Device, text)
                 .remedy("The drive behaves against the specification; its firmware may have an update."),
         }
+    }
+}
+
+impl From<JobError> for Error {
+    fn from(error: JobError) -> Self {
+        Self::usage(error.to_string()).remedy(instead(error))
+    }
+}
+
+/// What to ask for instead of a job that cannot be done.
+fn instead(error: JobError) -> String {
+    match error {
+        JobError::BlockSize { lba_bytes, .. } => format!("Give --bs a multiple of {lba_bytes}."),
+        JobError::Offset { lba_bytes } => format!("Give --offset a multiple of {lba_bytes}."),
+        JobError::Nothing => "Give --iodepth and --numjobs at least 1.".to_owned(),
+        JobError::NoEnd => "Give --runtime a time above 0, or a --size.".to_owned(),
+        JobError::Queues { queues, .. } => format!("Give --numjobs at most {queues}."),
+        JobError::TooLong { .. } | JobError::Commands { .. } => "Give --bs a smaller size.".to_owned(),
+        JobError::Depth { holds, .. } => format!("Give --iodepth at most {holds}."),
+        JobError::NoRoom { .. } => "Give a smaller --offset or --bs, or a larger --size.".to_owned(),
     }
 }
 

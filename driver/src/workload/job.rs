@@ -12,6 +12,8 @@ use crate::io_queue::Wait;
 
 /// The most data of one command, whatever the controller allows: a PRP list of one page describes this much.
 const MOST_PER_COMMAND_BYTES: u64 = 2 << 20;
+/// The longest I/O; it is cut into commands.
+const MOST_PER_IO_BYTES: u64 = 1 << 30;
 
 /// In which order blocks are visited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -100,6 +102,75 @@ impl Default for Job {
     }
 }
 
+/// A job that cannot be done on this drive, or at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum JobError {
+    /// The drive moves whole blocks only.
+    #[error("a block size of {block_bytes} bytes is not a multiple of the drive's logical block of {lba_bytes} bytes")]
+    BlockSize {
+        /// What was asked for.
+        block_bytes: u64,
+        /// The logical block.
+        lba_bytes: u64,
+    },
+    /// An I/O cannot begin within a block.
+    #[error("offsets have to be multiples of the drive's logical block of {lba_bytes} bytes")]
+    Offset {
+        /// The logical block.
+        lba_bytes: u64,
+    },
+    /// No queue, or nothing in flight.
+    #[error("the queue depth and the number of jobs are at least 1")]
+    Nothing,
+    /// It would never end, or has ended before it began.
+    #[error("a run needs an end: a runtime above 0, a number of I/Os, or a size")]
+    NoEnd,
+    /// More jobs than the drive has queues.
+    #[error("{numjobs} jobs need a queue each; the drive offers {queues}")]
+    Queues {
+        /// What was asked for.
+        numjobs: u16,
+        /// What there is.
+        queues: u16,
+    },
+    /// Longer than any I/O can be.
+    #[error("a block size of {block_bytes} bytes is above 1 GiB")]
+    TooLong {
+        /// What was asked for.
+        block_bytes: u64,
+    },
+    /// One I/O takes more commands than a queue holds.
+    #[error("one I/O of {block_bytes} bytes is {commands} commands; a queue holds {holds}")]
+    Commands {
+        /// What was asked for.
+        block_bytes: u64,
+        /// The commands it takes.
+        commands: u32,
+        /// What a queue holds.
+        holds: u32,
+    },
+    /// More in flight than a queue holds.
+    #[error("a queue depth of {iodepth} is above the {holds} that a queue of the drive holds")]
+    Depth {
+        /// What was asked for.
+        iodepth: u32,
+        /// What a queue holds.
+        holds: u32,
+    },
+    /// The region is shorter than one I/O.
+    #[error(
+        "the region from byte {offset_bytes} on has no room for one I/O of {block_bytes} bytes: there are {there_bytes} bytes"
+    )]
+    NoRoom {
+        /// Where the region begins.
+        offset_bytes: u64,
+        /// The length of an I/O.
+        block_bytes: u64,
+        /// The size of the namespace.
+        there_bytes: u128,
+    },
+}
+
 /// What a job is planned for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Space {
@@ -154,47 +225,37 @@ pub(crate) struct Plan {
 impl Job {
     /// Translates the job for a place.
     pub(crate) fn plan(&self, space: &Space) -> Result<Plan, DriverError> {
-        let refuse = |text: String| Err(DriverError::Request(text));
         let lba_bytes = space.lba_bytes;
         let aligned = |bytes: u64| bytes.is_multiple_of(lba_bytes);
-        if self.block_bytes == 0 || !aligned(self.block_bytes) {
-            return refuse(format!(
-                "a block size of {} bytes is not a multiple of the drive's logical block of {lba_bytes} bytes",
-                self.block_bytes
-            ));
+        let block_bytes = self.block_bytes;
+        if block_bytes == 0 || !aligned(block_bytes) {
+            return Err(JobError::BlockSize { block_bytes, lba_bytes }.into());
         }
         if !aligned(self.offset_bytes) || !aligned(self.offset_increment_bytes) {
-            return refuse(format!("offsets have to be multiples of the drive's logical block of {lba_bytes} bytes"));
+            return Err(JobError::Offset { lba_bytes }.into());
         }
         if self.iodepth == 0 || self.numjobs == 0 {
-            return refuse("the queue depth and the number of jobs are at least 1".to_owned());
+            return Err(JobError::Nothing.into());
         }
         if self.limits.runtime_ns == Some(0) || self.limits == Limits::default() {
-            return refuse("a run needs an end: a runtime above 0, a number of I/Os, or a size".to_owned());
+            return Err(JobError::NoEnd.into());
         }
         if self.numjobs > space.queues {
-            let offers = space.queues;
-            return refuse(format!("{} jobs need a queue each; the drive offers {offers}", self.numjobs));
+            return Err(JobError::Queues { numjobs: self.numjobs, queues: space.queues }.into());
         }
-        if self.block_bytes > 1 << 30 {
-            return refuse("a block size above 1 GiB is not supported".to_owned());
+        if block_bytes > MOST_PER_IO_BYTES {
+            return Err(JobError::TooLong { block_bytes }.into());
         }
-        let io_blocks = (self.block_bytes / lba_bytes) as u32;
+        let io_blocks = (block_bytes / lba_bytes) as u32;
         let command_blocks = space.command_blocks.clamp(1, io_blocks);
         let commands = io_blocks.div_ceil(command_blocks);
         let holds = space.queue_holds;
         let iodepth = self.iodepth.min((holds / commands).max(1));
         if commands > holds {
-            return refuse(format!(
-                "one I/O of {} bytes is {commands} commands; a queue holds {holds}",
-                self.block_bytes
-            ));
+            return Err(JobError::Commands { block_bytes, commands, holds }.into());
         }
         if self.iodepth > holds {
-            return refuse(format!(
-                "a queue depth of {} is above the {holds} that a queue of the drive holds",
-                self.iodepth
-            ));
+            return Err(JobError::Depth { iodepth: self.iodepth, holds }.into());
         }
         let first_lba = self.offset_bytes / lba_bytes;
         let increment_blocks = self.offset_increment_bytes / lba_bytes;
@@ -203,12 +264,8 @@ impl Job {
         let size_blocks = self.size_bytes.map_or(room, |bytes| (bytes / lba_bytes).min(room));
         let slots = size_blocks / u64::from(io_blocks);
         if slots == 0 {
-            return refuse(format!(
-                "the region from byte {} on has no room for one I/O of {} bytes: there are {} bytes",
-                self.offset_bytes,
-                self.block_bytes,
-                u128::from(space.blocks) * u128::from(lba_bytes)
-            ));
+            let there_bytes = u128::from(space.blocks) * u128::from(lba_bytes);
+            return Err(JobError::NoRoom { offset_bytes: self.offset_bytes, block_bytes, there_bytes }.into());
         }
         Ok(Plan { io_blocks, command_blocks, commands, first_lba, slots, increment_blocks, iodepth })
     }

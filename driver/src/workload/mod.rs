@@ -23,6 +23,6 @@ pub use crew::{Observer, Tick};
 pub use engine::run;
 pub use histogram::Histogram;
 pub(crate) use job::Space;
-pub use job::{Access, Job, Limits};
+pub use job::{Access, Job, JobError, Limits};
 pub use result::{Cause, Direction, EndReason, ProcessorUse, RunResult};
 pub(crate) use runner::threshold;

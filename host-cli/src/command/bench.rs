@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use nvmetal_driver::pci::link::{Ceiling, LinkPath};
-use nvmetal_driver::workload::{Access, EndReason, Job, Limits, RunResult};
+use nvmetal_driver::workload::{Access, EndReason, Job, JobError, Limits, RunResult};
 use nvmetal_driver::{ControllerOptions, Namespace};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -125,7 +125,7 @@ impl Workload {
             return Err(Error::usage("a block size of 0 moves nothing").remedy("Give --bs a size, as in 4k."));
         }
         if self.iodepth == 0 || self.numjobs == 0 {
-            return Err(Error::usage("--iodepth and --numjobs are at least 1"));
+            return Err(JobError::Nothing.into());
         }
         let job = Job::new();
         Ok(Job {

@@ -118,7 +118,9 @@ fn label(index: usize) -> String {
 
 impl Saved {
     fn read(index: usize, path: &Path) -> Result<Self> {
-        let content = std::fs::read(path).file("read", path)?;
+        let content = std::fs::read(path).file("read", path).map_err(|error| {
+            error.remedy("`diff` compares files that `--save` or `-o json` of bench or validate wrote.")
+        })?;
         Self::parse(index, path, &content)
     }
 
