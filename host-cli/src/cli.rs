@@ -63,6 +63,7 @@ pub struct Global {
 
 /// The commands, in the order in which a person meets them.
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one, and it is taken apart at once")]
 pub enum Command {
     /// Show every NVMe drive of this machine, its link and who uses it
     List(command::list::Arguments),

@@ -59,6 +59,7 @@ pub enum Via {
 
 /// A drive that answers.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one for a whole run")]
 pub enum Drive {
     /// It is ours for the moment.
     Own(Box<Session>),

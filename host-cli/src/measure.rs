@@ -38,14 +38,14 @@ pub fn run(
     drive: &Drive,
     namespace: Namespace,
     job: &Job,
-    label: &str,
+    progress: Progress,
     stop: &Stop,
 ) -> (Result<RunResult, DriverError>, Watched) {
     let mut watch = Watch {
         drive,
         stop,
         interval_ns: job.limits.runtime_ns.map_or(LOOK_EVERY_NS, |ns| (ns / LOOKS).clamp(1_000_000, LOOK_EVERY_NS)),
-        progress: Progress::new(label, job.limits.runtime_ns),
+        progress,
         last: Tick { elapsed_ns: 0, ios: 0, bytes: 0 },
         seen: Watched::default(),
     };

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 use std::io::{IsTerminal, Write};
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -17,6 +18,7 @@ pub struct Progress {
     label: String,
     total_ns: Option<u64>,
     bar: Option<ProgressBar>,
+    line_every_ns: u64,
     next_line_ns: u64,
 }
 
@@ -48,7 +50,17 @@ impl Progress {
             bar.set_prefix(label.clone());
             bar
         });
-        Self { label, total_ns, bar, next_line_ns: LINE_EVERY_NS }
+        Self { label, total_ns, bar, line_every_ns: LINE_EVERY_NS, next_line_ns: LINE_EVERY_NS }
+    }
+
+    /// The same, with a line after each `interval` instead, on a terminal too.
+    pub fn every(mut self, interval: Option<Duration>) -> Self {
+        if let Some(interval) = interval {
+            self.bar = None;
+            self.line_every_ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
+            self.next_line_ns = self.line_every_ns;
+        }
+        self
     }
 
     /// Shows where the run stands.
@@ -58,7 +70,7 @@ impl Progress {
             bar.set_position(standing.elapsed_ns / 1_000_000);
             bar.set_message(text);
         } else if standing.elapsed_ns >= self.next_line_ns {
-            self.next_line_ns = standing.elapsed_ns + LINE_EVERY_NS;
+            self.next_line_ns = standing.elapsed_ns + self.line_every_ns;
             let seconds = standing.elapsed_ns / 1_000_000_000;
             // A closed standard error leaves nobody to tell.
             let _ = writeln!(std::io::stderr(), "{}: {seconds} s, {text}", self.label);
@@ -91,7 +103,13 @@ mod tests {
 
     #[test]
     fn a_line_says_speed_temperature_and_what_is_left() {
-        let progress = Progress { label: "seq".into(), total_ns: Some(8_500_000_000), bar: None, next_line_ns: 0 };
+        let progress = Progress {
+            label: "seq".into(),
+            total_ns: Some(8_500_000_000),
+            bar: None,
+            line_every_ns: 0,
+            next_line_ns: 0,
+        };
         let standing =
             Standing { elapsed_ns: 2_000_000_000, iops: 26712.3, bytes_per_second: 3.5e9, celsius: Some(41) };
         assert_eq!(progress.text(standing), "3500 MB/s, 26 712 IOPS, 41 C, 7 s left");

@@ -13,15 +13,16 @@ use serde_json::{Value, json};
 use crate::check::evidence::{IoErrors, Latency, Written};
 use crate::device::Device;
 use crate::drive::Drive;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::interrupt::Stop;
 use crate::measure::{self, Watched};
 use crate::output::{Format, Output, note};
+use crate::progress::Progress;
 use crate::provenance::{self, DeviceFacts, HostFacts};
 use crate::report::bench as text;
 use crate::session::{Closed, Reach, Session, WaitArgument};
-use crate::units::{bytes, parse_duration, parse_size};
+use crate::units::{parse_duration, parse_size};
 use crate::written;
 
 /// A workload, in fio's words.
@@ -34,6 +35,9 @@ pub struct Arguments {
     /// Say what would be run, and open nothing
     #[arg(long)]
     dry_run: bool,
+    /// Where the run stands as a line after each TIME, instead of a line that renews itself
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    status_interval: Option<Duration>,
     #[command(flatten)]
     reach: Reach,
     #[command(flatten)]
@@ -60,7 +64,8 @@ struct Workload {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     runtime: Option<Duration>,
     /// Time before it of which nothing is recorded
-    #[arg(long, value_name = "TIME", default_value = "0", hide_default_value = true, value_parser = parse_duration)]
+    #[arg(long, alias = "ramp_time", value_name = "TIME", default_value = "0", hide_default_value = true)]
+    #[arg(value_parser = parse_duration)]
     ramp_time: Duration,
     /// Bytes of the region to work on; without --runtime it is gone through once
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
@@ -91,9 +96,9 @@ struct FioWords {
     ioengine: Option<String>,
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "1")]
     direct: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "1", alias = "group-reporting")]
+    #[arg(long = "group_reporting", alias = "group-reporting", hide = true, num_args = 0..=1, default_missing_value = "1")]
     group_reporting: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "1", alias = "time-based")]
+    #[arg(long = "time_based", alias = "time-based", hide = true, num_args = 0..=1, default_missing_value = "1")]
     time_based: Option<String>,
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "1")]
     thread: Option<String>,
@@ -220,19 +225,20 @@ pub fn run(arguments: &Arguments, out: &mut Output, stop: &Stop) -> Result<Exit>
         ..ControllerOptions::default()
     };
     let drive = Drive::from(Session::open(&device, &arguments.reach, options)?);
-    let measured = on_drive(&drive, &job, arguments.workload.namespace_id, stop);
+    let progress = Progress::new(text::label(&job), job.limits.runtime_ns).every(arguments.status_interval);
+    let measured = on_drive(&drive, &job, arguments.workload.namespace_id, progress, stop);
     let closed = drive.close();
     finish(measured, closed, out, stop)
 }
 
 /// Everything that needs the open drive.
-fn on_drive(drive: &Drive, job: &Job, nsid: Option<u32>, stop: &Stop) -> Result<Bench> {
+fn on_drive(drive: &Drive, job: &Job, nsid: Option<u32>, progress: Progress, stop: &Stop) -> Result<Bench> {
     let namespace = drive.namespace(nsid)?;
     let time = provenance::now();
     let sample = written::look(drive, namespace, region(job, &namespace))?;
     stop.check()?;
-    let (result, watched) = measure::run(drive, namespace, job, &text::label(job), stop);
-    let result = result.map_err(|error| fitting(error.into(), &namespace))?;
+    let (result, watched) = measure::run(drive, namespace, job, progress, stop);
+    let result = result?;
     let path = watched.links.last().cloned().or_else(|| drive.link_path());
     let mut latency = result.latency();
     // One direction of reads and writes together, as a person asks for "the latency".
@@ -259,15 +265,6 @@ fn on_drive(drive: &Drive, job: &Job, nsid: Option<u32>, stop: &Stop) -> Result<
         sent: drive.sent(),
         result,
     })
-}
-
-/// What the drive has, beside the error of a job that asks for something else.
-fn fitting(error: Error, namespace: &Namespace) -> Error {
-    if error.kind != Kind::Usage || error.remedy.is_some() {
-        return error;
-    }
-    let (size, lba_bytes) = (bytes(namespace.bytes()), namespace.lba_bytes());
-    error.remedy(format!("Ask for what the drive has: {size} in blocks of {lba_bytes} B."))
 }
 
 /// The blocks that a job may read.

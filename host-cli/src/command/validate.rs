@@ -28,6 +28,7 @@ use crate::error::{Error, Kind, Result};
 use crate::exit::Exit;
 use crate::interrupt::Stop;
 use crate::output::{Format, Output};
+use crate::progress::Progress;
 use crate::provenance::{self, DeviceFacts, HostFacts};
 use crate::report::validate as text;
 use crate::session::{Closed, WaitArgument};
@@ -369,7 +370,8 @@ impl Examination<'_> {
 
     fn reads(&mut self, name: &'static str, namespace: Namespace, job: &Job, written: Option<Written>) -> Option<Run> {
         self.phase(name, |this| {
-            let (result, watched) = measure::run(this.drive, namespace, job, name, this.stop);
+            let (result, watched) =
+                measure::run(this.drive, namespace, job, Progress::new(name, job.limits.runtime_ns), this.stop);
             // A drive that is gone has no link to be judged; what it had before is known.
             this.evidence.link.under_load.extend(watched.links.into_iter().filter(is_up));
             for (at_ns, kelvin) in watched.temperature {

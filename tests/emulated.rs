@@ -1,0 +1,288 @@
+//! The real binary against the emulator: verdicts, exit codes, output forms, wrong input, signals.
+//!
+//! Everything here runs on a virtual clock unless it is about real time, so that nothing depends on the machine.
+#![forbid(unsafe_code)]
+
+mod support;
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Stdio};
+
+use serde_json::Value;
+use support::{Ran, command, nvmetal};
+
+// ------------------------------------------------------------------------------------------------------ the main job
+
+/// The status of each check by its id.
+fn statuses(document: &Value) -> impl Fn(&str) -> String + '_ {
+    |id| {
+        let checks = document["checks"].as_array().expect("checks");
+        let check = checks.iter().find(|check| check["id"] == id).unwrap_or_else(|| panic!("no check {id}"));
+        check["status"].as_str().expect("a status").to_owned()
+    }
+}
+
+#[test]
+fn a_good_drive_passes_and_the_report_fits_eighty_columns() {
+    let ran = nvmetal("validate emulated --quick --strict").exits(0);
+    assert!(ran.out.starts_with("EMULATED  nvmetal EMULATED ideal\n"), "{}", ran.out);
+    assert!(ran.out.lines().all(|line| line.chars().count() <= 80), "{}", ran.out);
+    let last = ran.out.lines().rfind(|line| line.starts_with("PASS  EMULATED"));
+    assert!(last.is_some(), "{}", ran.out);
+}
+
+#[test]
+fn the_json_of_a_validation_has_what_scripts_need() {
+    let document = nvmetal("validate emulated --quick -o json").exits(0).json();
+    assert_eq!(document["schema"], "nvmetal.validate/1");
+    assert_eq!(document["emulated"], true);
+    assert_eq!(document["verdict"], "PASS");
+    for key in ["model", "serial", "firmware", "address", "transport"] {
+        assert!(document["device"][key].is_string(), "device.{key}: {}", document["device"]);
+    }
+    let checks = document["checks"].as_array().expect("checks");
+    assert!(checks.len() >= 17, "{checks:?}");
+    for check in checks {
+        for key in ["id", "status", "evidence", "limit", "basis"] {
+            assert!(check[key].is_string(), "{key}: {check}");
+        }
+        assert!(check.get("advice").is_some(), "{check}");
+    }
+    sends_nothing_but_commands_that_read(&document);
+}
+
+fn sends_nothing_but_commands_that_read(document: &Value) {
+    let sent = document["commands_sent"].as_array().expect("commands");
+    let allowed = [
+        "Identify",
+        "Get Log Page",
+        "Get Features",
+        "Set Features",
+        "Read",
+        "Create I/O Submission Queue",
+        "Create I/O Completion Queue",
+        "Delete I/O Submission Queue",
+        "Delete I/O Completion Queue",
+        "Abort",
+        "Asynchronous Event Request",
+    ];
+    assert!(!sent.is_empty());
+    for command in sent {
+        assert!(allowed.iter().any(|name| command["name"] == *name), "{command}");
+    }
+    assert_eq!(document["read_only"], true);
+}
+
+/// An option of the emulator (and what else the command line has), the exit code, the status of some checks.
+type Case = (&'static str, i32, &'static [(&'static str, &'static str)]);
+
+#[test]
+fn each_option_changes_its_check_and_the_exit_code() {
+    let table: &[Case] = &[
+        ("link=gen1x1", 3, &[("link.speed", "FAIL"), ("link.width", "FAIL")]),
+        ("critical-warning=4", 3, &[("smart.critical_warning", "FAIL"), ("temperature", "PASS")]),
+        ("temperature=95", 3, &[("temperature", "FAIL")]),
+        ("temperature=86 --strict", 4, &[("temperature", "WARN")]),
+        ("fault=read-error@100", 3, &[("io.errors", "FAIL"), ("smart.media_errors", "FAIL")]),
+        ("written=no", 0, &[("speed.read", "SKIP"), ("speed.random_read", "SKIP"), ("link.throughput", "PASS")]),
+        ("removed@1000", 7, &[("io.errors", "FAIL")]),
+    ];
+    for (option, code, expected) in table {
+        let document = nvmetal(&format!("validate emulated:ideal,{option} --quick -o json")).exits(*code).json();
+        let status = statuses(&document);
+        for (check, wanted) in *expected {
+            assert_eq!(status(check), *wanted, "{option}: {check}");
+        }
+        let all_passed = expected.iter().all(|(_, wanted)| ["PASS", "SKIP"].contains(wanted));
+        assert_eq!(document["verdict"] == "PASS", all_passed, "{option}: {}", document["verdict"]);
+    }
+}
+
+#[test]
+fn a_failed_check_says_what_to_do() {
+    nvmetal("validate emulated:ideal,link=gen1x1 --quick").exits(3).says(&[
+        "FAIL link.speed",
+        "2.5 GT/s",
+        "can 8 GT/s",
+        "Reseat",
+    ]);
+}
+
+#[test]
+fn the_same_run_gives_the_same_figures_every_time() {
+    let run = || nvmetal("bench emulated --rw randread --bs 4k --iodepth 32 --runtime 1 -o json").exits(0).json();
+    let (one, other) = (run(), run());
+    for figure in ["iops", "bytes_per_second", "read", "elapsed_ns", "per_second"] {
+        assert_eq!(one[figure], other[figure], "{figure}");
+    }
+}
+
+// ------------------------------------------------------------------------------------------------- the other commands
+
+#[test]
+fn a_trace_tells_the_bring_up_in_the_order_of_the_specification() {
+    let ran = nvmetal("id emulated --trace").exits(0);
+    let at = |part: &str| ran.err.find(part).unwrap_or_else(|| panic!("no {part:?} in\n{}", ran.err));
+    let order = [
+        "read   CAP",
+        "write  AQA",
+        "write  ASQ",
+        "write  ACQ",
+        "en=yes",
+        "rdy=yes",
+        "-> SQ0 0x0000  Identify",
+        "ring   SQ0 tail 1",
+        "<- CQ0 0x0000  Successful Completion",
+        "ring   CQ0 head 1",
+        "shn=normal",
+        "shutdown complete",
+        "bus master off",
+    ];
+    assert!(order.is_sorted_by_key(|part| at(part)), "{}", ran.err);
+    assert!(ran.out.starts_with("EMULATED  Identify Controller"), "{}", ran.out);
+}
+
+#[test]
+fn a_drive_in_software_is_said_to_be_one_by_every_command() {
+    for line in ["id emulated", "id ns emulated", "smart emulated", "link emulated", "bench emulated --size 64k"] {
+        let ran = nvmetal(line).exits(0);
+        assert!(ran.out.starts_with("EMULATED"), "{line}: {}", ran.out);
+        let document = nvmetal(&format!("{line} -o json")).exits(0).json();
+        assert_eq!(document["emulated"], true, "{line}");
+    }
+}
+
+#[test]
+fn a_machine_without_drives_is_no_error() {
+    let document = nvmetal("list -o json").exits(0).json();
+    assert_eq!(document["schema"], "nvmetal.list/1");
+    assert!(document["drives"].is_array(), "{document}");
+}
+
+#[test]
+fn two_results_are_compared_and_different_jobs_are_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let (one, slow, other) = (file("one.json"), file("slow.json"), file("other.json"));
+    let job = "--rw randread --bs 4k --iodepth 32 --runtime 1";
+    nvmetal(&format!("bench emulated {job} --save {one}")).exits(0);
+    nvmetal(&format!("bench emulated:ideal,link=gen1x1 {job} --save {slow}")).exits(0);
+    nvmetal(&format!("bench emulated --rw randread --bs 8k --iodepth 32 --runtime 1 --save {other}")).exits(0);
+    nvmetal(&format!("diff {one} {slow}")).exits(0).says(&["2.5 GT/s", "iops 8", "worse"]);
+    nvmetal(&format!("diff {one} {slow} --fail-if-worse 10")).exits(3);
+    nvmetal(&format!("diff {one} {one} --fail-if-worse 10")).exits(0);
+    nvmetal(&format!("diff {one} {other}")).exits(2).says(&["block_bytes"]);
+}
+
+#[test]
+fn words_of_fio_are_taken_and_said_to_have_no_effect() {
+    nvmetal("bench emulated --name=t --filename=/dev/nvme0n1 --ioengine=libaio --direct=1 --rw=randread --bs=4k --size=1m --group_reporting --time_based=0")
+        .exits(0)
+        .says(&["--ioengine", "no effect"]);
+}
+
+#[test]
+fn nothing_is_opened_by_a_dry_run() {
+    let ran = nvmetal("bench emulated:ideal,removed@0 --runtime 1 --dry-run").exits(0).says(&["nothing was opened"]);
+    assert!(!ran.out.contains("IOPS"), "{}", ran.out);
+}
+
+// --------------------------------------------------------------------------------------------------------- wrong input
+
+#[test]
+fn wrong_input_is_answered_by_what_is_wrong_and_what_to_do() {
+    let table: &[(&str, &[&str])] = &[
+        ("", &["Usage"]),
+        ("frobnicate", &["frobnicate"]),
+        ("validate", &["DEVICE"]),
+        ("validate zebra", &["zebra", "nvmetal list"]),
+        ("validate 0000:01:00", &["not a PCI address", "0000:03:00.0"]),
+        ("validate 99999999:77:00.0", &["99999999:77:00.0"]),
+        ("validate emulated:nosuch", &["no emulated model `nosuch`", "ideal"]),
+        ("validate emulated:ideal,zebra=3", &["no option `zebra`", "link"]),
+        ("validate emulated:ideal,link=gen9x3", &["gen9x3", "gen1x1"]),
+        ("bench emulated --runtime 0", &["runtime of 0", "above 0"]),
+        ("bench emulated --runtime abc", &["'abc' is not a duration"]),
+        ("bench emulated --bs 4x", &["'x' is not a unit"]),
+        ("bench emulated --bs 0", &["block size of 0"]),
+        ("bench emulated --bs 1000", &["1000", "512", "Give --bs a multiple of 512."]),
+        ("bench emulated:ideal,lba=4096 --bs 512", &["512", "4096"]),
+        ("bench emulated --iodepth 0", &["at least 1"]),
+        ("bench emulated --iodepth 100000", &["100000", "4095"]),
+        ("bench emulated --numjobs 1000", &["1000 jobs", "--numjobs at most"]),
+        ("bench emulated --offset 2T --size 1m", &["no room"]),
+        ("bench emulated --offset 100 --size 1m", &["multiple of 512"]),
+        ("bench emulated -n 9 --size 4k", &["namespace 9 is not active", "Active namespaces: 1."]),
+        ("bench emulated --iommu nothing", &["nothing", "type1"]),
+        ("bench emulated -o hex --size 4k", &["no output form", "human, json"]),
+        ("id emulated -o zebra", &["zebra", "json"]),
+        ("bind emulated", &["the emulator is in no slot"]),
+        ("release emulated", &["the emulator is in no slot"]),
+    ];
+    for (line, expected) in table {
+        let ran = nvmetal(line).exits(2).says(expected);
+        assert!(ran.out.is_empty(), "{line}: {}", ran.out);
+        assert!(!ran.err.contains("panicked"), "{line}: {}", ran.err);
+    }
+}
+
+#[test]
+fn an_error_is_json_where_json_was_asked_for() {
+    for line in ["bench emulated --bs 1000 -o json", "bench emulated --bs zebra -o json", "frobnicate -ojson"] {
+        let document = nvmetal(line).exits(2).json();
+        assert_eq!(document["error"]["kind"], "usage", "{line}");
+        assert!(document["error"]["message"].is_string() && document["error"]["remedy"].is_string(), "{document}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_result_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("nonsense.json");
+    std::fs::write(&path, "[1, 2").expect("a file");
+    let path = path.display().to_string();
+    let ran = nvmetal(&format!("diff {path} {path}"));
+    assert!(matches!(ran.code, Some(1 | 2)), "{ran:?}");
+    ran.says(&["nonsense.json"]);
+    nvmetal("diff /nonexistent/a /nonexistent/b").exits(1).says(&["/nonexistent/a", "--save"]);
+}
+
+// -------------------------------------------------------------------------------------------------- signals and pipes
+
+/// A run in real time that goes on until it is told to end, once it has said that it measures.
+fn long_run() -> Child {
+    let words = "bench emulated:ideal,clock=real --runtime 600 --status-interval 1 -o json";
+    let words: Vec<_> = words.split(' ').collect();
+    command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts")
+}
+
+/// Sends the signal when the first line of progress has come, and gives what was said until the end.
+fn ended_by(signal: rustix::process::Signal) -> Ran {
+    let mut child = long_run();
+    let mut progress = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    progress.read_line(&mut line).expect("a line of progress");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, signal).expect("the process is there");
+    let mut rest = String::new();
+    progress.read_to_string(&mut rest).expect("text");
+    let output = child.wait_with_output().expect("it ends");
+    Ran::new("bench in real time", &output)
+}
+
+#[test]
+fn an_interrupted_run_ends_with_what_there_is() {
+    for (signal, code) in [(rustix::process::Signal::INT, 130), (rustix::process::Signal::TERM, 143)] {
+        let document = ended_by(signal).exits(code).json();
+        assert_eq!(document["end"], "interrupted", "{document}");
+        assert!(document["read"]["ios"].as_u64() > Some(0), "{document}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_defect() {
+    let mut child = command(&["id", "emulated"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    Ran::new("id emulated, nobody reads", &output).exits(0);
+}
