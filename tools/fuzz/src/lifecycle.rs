@@ -9,6 +9,8 @@ use nvmetal_core::register::offset;
 
 /// The longest that a controller may ask for: 65,535 units of 500 ms (CRTO), three times over for the three waits.
 const LONGEST_NS: u64 = 3 * 65_536 * 500_000_000;
+/// How late the machine is called when the input has ended: hours are over in a few hundred calls.
+const LATE_NS: u64 = 100_000_000_000;
 /// Steps without a wait between two waits: a machine that takes more runs in circles.
 const STEPS_AT_ONCE: u32 = 32;
 
@@ -53,7 +55,7 @@ fn drive<M: Machine>(mut machine: M, input: &mut Unstructured<'_>) {
             Step::Wait { until_ns } => {
                 assert!(until_ns > now_ns, "a wait that waits for nothing");
                 // Late by any amount, as on a busy machine.
-                let late_ns = input.arbitrary::<u32>().map_or(1_000_000_000, u64::from);
+                let late_ns = input.arbitrary::<u32>().map_or(LATE_NS, u64::from);
                 now_ns = until_ns + late_ns;
                 at_once = 0;
             }

@@ -47,7 +47,8 @@ fn segments(input: &mut Unstructured<'_>, page: PageSize) -> arbitrary::Result<V
         if !input.ratio(1, 8)? {
             iova &= !3;
             iova = if number == 0 { iova } else { iova - page.offset(iova) };
-            bytes = bytes.next_multiple_of(page.bytes()) - if number == 0 { page.offset(iova) } else { 0 };
+            let taken = if number == 0 { page.offset(iova) } else { 0 };
+            bytes = bytes.next_multiple_of(page.bytes()).saturating_sub(taken);
         }
         total += bytes;
         if total > MOST_BYTES {
