@@ -2,7 +2,7 @@
 //!
 //! Whatever they hold, a machine comes to an end: time only ever moves forward, and every state has a deadline.
 
-use arbitrary::Unstructured;
+use arbitrary::{Arbitrary, Unstructured};
 use nvmetal_core::data_pointer::PageSize;
 use nvmetal_core::lifecycle::{BringUp, BringUpOptions, Disable, Machine, Shutdown, Step};
 use nvmetal_core::register::offset;
@@ -49,13 +49,13 @@ fn drive<M: Machine>(mut machine: M, input: &mut Unstructured<'_>) {
         at_once += 1;
         match step {
             // When the input is at its end a register keeps its value, so that states with a deadline come to it.
-            Step::Read32(at) => value = input.arbitrary::<u32>().map_or(value, |any| sensible(at, any.into())),
-            Step::Read64(at) => value = input.arbitrary::<u64>().map_or(value, |any| sensible(at, any)),
+            Step::Read32(at) => value = next::<u32>(input).map_or(value, |any| sensible(at, any.into())),
+            Step::Read64(at) => value = next::<u64>(input).map_or(value, |any| sensible(at, any)),
             Step::Write32(..) | Step::Write64(..) => {}
             Step::Wait { until_ns } => {
                 assert!(until_ns > now_ns, "a wait that waits for nothing");
                 // Late by any amount, as on a busy machine.
-                let late_ns = input.arbitrary::<u32>().map_or(LATE_NS, u64::from);
+                let late_ns = next::<u32>(input).map_or(LATE_NS, u64::from);
                 now_ns = until_ns + late_ns;
                 at_once = 0;
             }
@@ -64,6 +64,11 @@ fn drive<M: Machine>(mut machine: M, input: &mut Unstructured<'_>) {
         assert!(at_once < STEPS_AT_ONCE, "it runs in circles");
         assert!(now_ns < LONGEST_NS + (1 << 40), "it waits for ever");
     }
+}
+
+/// The next number, as long as there is input; `arbitrary` alone would go on with zeros.
+fn next<'a, T: Arbitrary<'a>>(input: &mut Unstructured<'a>) -> Option<T> {
+    if input.is_empty() { None } else { input.arbitrary().ok() }
 }
 
 /// Half of the values of CAP can be used, so that the machine gets beyond it.
