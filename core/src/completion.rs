@@ -4,6 +4,27 @@
 #![forbid(unsafe_code)]
 
 use crate::status::Status;
+use crate::structure;
+use zerocopy::little_endian::{U16, U32};
+
+structure! {
+    /// Completion Queue Entry, as it lies in memory.
+    /// NVM Express Base Specification, "Common Completion Queue Entry Layout".
+    pub struct CompletionLayout: 16, "cqe" {
+        /// The command's own result, lower half.
+        0 dw0: U32 = HEX, "Command Specific Dword 0";
+        /// The command's own result, upper half; reserved for most commands.
+        4 dw1: U32 = HEX, "Command Specific Dword 1";
+        /// How far the controller has read the submission queue.
+        8 sqhd: U16 = COUNT, "Submission Queue Head Pointer";
+        /// The submission queue that the command came from.
+        10 sqid: U16 = COUNT, "Submission Queue Identifier";
+        /// Which command of that queue has ended.
+        12 cid: U16 = HEX, "Command Identifier";
+        /// How the command ended, and the phase tag.
+        14 status: U16 = STATUS, "Status Field";
+    }
+}
 
 /// A completion queue entry, as four dwords in the order of the processor.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]

@@ -15,6 +15,7 @@ pub mod identify;
 pub mod lifecycle;
 pub mod log;
 pub mod number;
+pub mod nvme_cli;
 pub mod queue;
 pub mod quirk;
 pub mod register;

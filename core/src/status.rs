@@ -9,7 +9,42 @@
 mod code;
 pub use code::CODES;
 
+use crate::{bits, codes};
 use ::core::fmt;
+
+codes! {
+    /// SCT, the status code type: which table a status code is of.
+    pub struct StatusType(u8, 3) {
+        /// Every command can end this way.
+        0 GENERIC "Generic Command Status";
+        /// What it means depends on the command.
+        1 COMMAND_SPECIFIC "Command Specific Status";
+        /// The data, or what protects it, is wrong.
+        2 MEDIA "Media and Data Integrity Error";
+        /// The path to the namespace is the trouble.
+        3 PATH "Path Related Status";
+        /// The vendor's own.
+        7 VENDOR "Vendor Specific Status";
+    }
+}
+
+bits! {
+    /// The upper half of a completion's last dword, as error log entries repeat it: the phase tag and the status field.
+    pub struct StatusWord(u16 as U16) {
+        /// The phase tag, by which a new entry is told from an old one.
+        0:1 phase: bool = FLAG, "phase tag";
+        /// SC, the status code.
+        1:8 sc: u8 = HEX, "status code";
+        /// SCT, the status code type.
+        9:3 sct: StatusType = choice(StatusType::MEANINGS), "status code type";
+        /// CRD, which of Identify Controller's command retry delay times to wait before a retry; 0 is none.
+        12:2 crd: u8 = COUNT.zero("none"), "command retry delay";
+        /// The error log page holds more about this command.
+        14:1 more: bool = FLAG, "more in the error log";
+        /// The same command would fail again.
+        15:1 dnr: bool = FLAG, "do not retry";
+    }
+}
 
 /// What one status code means.
 #[derive(Clone, Copy, Debug)]
@@ -115,15 +150,8 @@ impl Status {
     }
 
     /// What the status code type is called.
-    pub const fn type_name(self) -> &'static str {
-        match self.sct() {
-            0 => "Generic Command Status",
-            1 => "Command Specific Status",
-            2 => "Media and Data Integrity Error",
-            3 => "Path Related Status",
-            7 => "Vendor Specific Status",
-            _ => "Reserved Status Type",
-        }
+    pub fn type_name(self) -> &'static str {
+        StatusType::from_bits(self.sct()).name().unwrap_or("Reserved Status Type")
     }
 
     /// Whether sending the same command again can help: the controller did not say Do Not Retry, and the cause may

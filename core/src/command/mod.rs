@@ -18,8 +18,10 @@
 #![forbid(unsafe_code)]
 
 pub mod admin;
+mod describe;
 pub mod io;
 pub mod zoned;
+pub use describe::{CommandSet, CommandView, DataPointerType, DwordZero, Fuse, SubmissionLayout};
 
 /// A submission queue entry, as sixteen dwords in the order of the processor.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]

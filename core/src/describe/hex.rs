@@ -10,6 +10,7 @@
 
 use super::text::PartLine;
 use super::{Field, Form, Value, View};
+use crate::status::StatusWord;
 use ::core::fmt;
 
 /// Bytes in a line.
@@ -81,6 +82,12 @@ impl Hex<'_> {
             Form::Bits(parts) => {
                 dump(f, at, value.bytes(), format_args!("{id}: {value}"))?;
                 parts
+                    .iter()
+                    .try_for_each(|part| write!(f, "{}", PartLine { part, value, indent: ANNOTATION_INDENT + 2 }))
+            }
+            Form::Status => {
+                dump(f, at, value.bytes(), format_args!("{id}: {value}"))?;
+                StatusWord::PARTS
                     .iter()
                     .try_for_each(|part| write!(f, "{}", PartLine { part, value, indent: ANNOTATION_INDENT + 2 }))
             }

@@ -7,7 +7,8 @@
 //! those of 128 bits. Reserved bytes and bits appear only where they are not zero.
 #![forbid(unsafe_code)]
 
-use super::{Ascii, Digits, Field, Form, Value, View};
+use super::{Ascii, Digits, Field, Form, Part, Value, View};
+use crate::status::StatusWord;
 use ::core::fmt::{self, Write as _};
 
 /// A structure as JSON, in one line. Made by [`View::json`].
@@ -56,7 +57,7 @@ fn field_value(f: &mut fmt::Formatter<'_>, view: View<'_>, field: &Field) -> fmt
 }
 
 /// One value, as the module's head says.
-fn write_value(f: &mut fmt::Formatter<'_>, value: Value<'_>) -> fmt::Result {
+pub(crate) fn write_value(f: &mut fmt::Formatter<'_>, value: Value<'_>) -> fmt::Result {
     match value.shape.form {
         Form::Flag => write!(f, "{}", value.raw() != 0),
         Form::Text => string(f, format_args!("{}", Ascii(value.bytes()))),
@@ -71,6 +72,9 @@ fn write_value(f: &mut fmt::Formatter<'_>, value: Value<'_>) -> fmt::Result {
             write!(object.f, "{}", value.raw())?;
             object.key("meaning")?;
             string(object.f, format_args!("{value}"))?;
+            if matches!(value.shape.form, Form::Status) {
+                parts(&mut object, StatusWord::PARTS, value)?;
+            }
             object.end()
         }
         Form::Bytes | Form::Reserved if !value.bytes().is_empty() => {
@@ -78,22 +82,11 @@ fn write_value(f: &mut fmt::Formatter<'_>, value: Value<'_>) -> fmt::Result {
             string(f, format_args!("{}", Digits(value.bytes().get(..used).unwrap_or_default())))
         }
         Form::Nested(descriptor) => write!(f, "{}", descriptor.view(value.bytes()).json()),
-        Form::Bits(parts) => {
+        Form::Bits(table) => {
             let mut object = Object::begin(f)?;
             object.key("raw")?;
             write!(object.f, "{}", value.raw())?;
-            for part in parts {
-                let part_value = value.part(part.low.into(), part.width.into(), part.shape);
-                if matches!(part.shape.form, Form::Reserved) {
-                    if part_value.is_zero() {
-                        continue;
-                    }
-                    write!(object.key_with(format_args!("reserved_{}", part.low))?, "{}", part_value.raw())?;
-                } else {
-                    object.key(part.id)?;
-                    write_value(object.f, part_value)?;
-                }
-            }
+            parts(&mut object, table, value)?;
             object.end()
         }
         _ if value.meaning().is_none() && value.counted().is_none() && value.unit().is_none() => {
@@ -119,23 +112,37 @@ fn write_value(f: &mut fmt::Formatter<'_>, value: Value<'_>) -> fmt::Result {
     }
 }
 
+/// A key for each group of bits.
+fn parts(object: &mut Object<'_, '_>, table: &[Part], value: Value<'_>) -> fmt::Result {
+    for part in table {
+        let part_value = value.part(part.low.into(), part.width.into(), part.shape);
+        if !matches!(part.shape.form, Form::Reserved) {
+            object.key(part.id)?;
+            write_value(object.f, part_value)?;
+        } else if !part_value.is_zero() {
+            write!(object.key_with(format_args!("reserved_{}", part.low))?, "{}", part_value.raw())?;
+        }
+    }
+    Ok(())
+}
+
 /// A JSON object being written: keys and commas.
-pub(super) struct Object<'a, 'b> {
-    pub(super) f: &'a mut fmt::Formatter<'b>,
+pub(crate) struct Object<'a, 'b> {
+    pub(crate) f: &'a mut fmt::Formatter<'b>,
     empty: bool,
 }
 
 impl<'a, 'b> Object<'a, 'b> {
-    pub(super) fn begin(f: &'a mut fmt::Formatter<'b>) -> Result<Self, fmt::Error> {
+    pub(crate) fn begin(f: &'a mut fmt::Formatter<'b>) -> Result<Self, fmt::Error> {
         f.write_char('{')?;
         Ok(Self { f, empty: true })
     }
 
-    pub(super) fn key(&mut self, key: &str) -> fmt::Result {
+    pub(crate) fn key(&mut self, key: &str) -> fmt::Result {
         self.key_with(format_args!("{key}")).map(|_| ())
     }
 
-    pub(super) fn key_with(&mut self, key: fmt::Arguments<'_>) -> Result<&mut fmt::Formatter<'b>, fmt::Error> {
+    pub(crate) fn key_with(&mut self, key: fmt::Arguments<'_>) -> Result<&mut fmt::Formatter<'b>, fmt::Error> {
         if !self.empty {
             self.f.write_char(',')?;
         }
@@ -145,13 +152,13 @@ impl<'a, 'b> Object<'a, 'b> {
         Ok(self.f)
     }
 
-    pub(super) fn end(self) -> fmt::Result {
+    pub(crate) fn end(self) -> fmt::Result {
         self.f.write_char('}')
     }
 }
 
 /// A JSON string.
-pub(super) fn string(f: &mut fmt::Formatter<'_>, text: fmt::Arguments<'_>) -> fmt::Result {
+pub(crate) fn string(f: &mut fmt::Formatter<'_>, text: fmt::Arguments<'_>) -> fmt::Result {
     struct Escaped<'a, 'b>(&'a mut fmt::Formatter<'b>);
     impl fmt::Write for Escaped<'_, '_> {
         fn write_str(&mut self, s: &str) -> fmt::Result {

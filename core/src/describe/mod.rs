@@ -24,7 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod hex;
-mod json;
+pub(crate) mod json;
 mod macros;
 mod registry;
 mod text;

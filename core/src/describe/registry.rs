@@ -14,6 +14,8 @@ macro_rules! of {
 
 /// The structures, by the modules that hold them.
 static STRUCTURES: &[&[&Descriptor]] = &[
+    of!(crate::command: SubmissionLayout),
+    of!(crate::completion: CompletionLayout),
     of!(crate::command::admin: Directives, StreamsParameters, NewNamespace, LbaStatusHeader, LbaStatusDescriptor),
     of!(crate::command::io: DatasetRange, CopyRange, CopyRangeWide, ReclaimUnitHandleStatusHeader, ReclaimUnitHandleStatus, RegisterKeys, AcquireKeys, ReservationStatus, Registrant, RegistrantExtended),
     of!(crate::command::zoned: ZoneReport, ZoneDescriptor),

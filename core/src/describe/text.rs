@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::{Descriptor, Field, Form, Part, Summary, Value, View};
+use crate::status::StatusWord;
 use ::core::fmt;
 
 /// Label column of at most this many characters; longer labels push their value to the right.
@@ -125,11 +126,21 @@ impl Text<'_> {
                 None if value.is_zero() => writeln!(f, " {value}"),
                 None => {
                     writeln!(f, " {value}")?;
-                    parts.iter().try_for_each(|part| write!(f, "{}", PartLine { part, value, indent: self.indent + 4 }))
+                    self.parts(f, parts, value)
                 }
             },
+            Form::Status => {
+                writeln!(f, " {value}")?;
+                self.parts(f, StatusWord::PARTS, value)
+            }
             _ => writeln!(f, " {value}"),
         }
+    }
+}
+
+impl Text<'_> {
+    fn parts(&self, f: &mut fmt::Formatter<'_>, parts: &[Part], value: Value<'_>) -> fmt::Result {
+        parts.iter().try_for_each(|part| write!(f, "{}", PartLine { part, value, indent: self.indent + 4 }))
     }
 }
 
