@@ -82,6 +82,30 @@ pub enum Command {
     /// Show the drive's health log
     #[command(visible_alias = "smart-log")]
     Smart(command::smart::Arguments),
+    /// Show a log page of the drive, field by field
+    Log(command::log::Arguments),
+    /// nvme-cli's spelling of `log error`
+    #[command(hide = true)]
+    ErrorLog(command::log::PageArguments),
+    /// nvme-cli's spelling of `log firmware`
+    #[command(hide = true)]
+    FwLog(command::log::PageArguments),
+    /// nvme-cli's spelling of `log self-test`
+    #[command(hide = true)]
+    SelfTestLog(command::log::PageArguments),
+    /// nvme-cli's spelling of `log effects`
+    #[command(hide = true)]
+    EffectsLog(command::log::PageArguments),
+    /// nvme-cli's spelling of `log sanitize`
+    #[command(hide = true)]
+    SanitizeLog(command::log::PageArguments),
+    /// Show the controller's registers, field by field
+    #[command(visible_alias = "show-regs")]
+    Registers(command::registers::Arguments),
+    /// Say what the bytes of a dump mean, without any drive
+    Decode(command::decode::Arguments),
+    /// Say what a status, a field, a command, a register or a feature means
+    Explain(command::explain::Arguments),
     /// Judge drive, card and slot: link, health, speed, temperature; reads only
     Validate(command::validate::Arguments),
     /// Run one workload as fast as the drive can, and measure it

@@ -10,6 +10,7 @@ mod cli;
 mod command;
 mod device;
 mod drive;
+mod dump;
 mod error;
 mod error_log;
 mod exit;
@@ -18,6 +19,7 @@ mod interrupt;
 mod kernel_drive;
 mod manual;
 mod measure;
+mod nvme_cli;
 mod output;
 mod page;
 mod progress;
@@ -26,6 +28,7 @@ mod reader;
 mod report;
 mod session;
 mod smart_change;
+mod structure;
 mod trace;
 mod units;
 mod written;
@@ -67,7 +70,7 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> error::Result<Exit> {
     let stop =
         Stop::install().map_err(|error| Error::new(Kind::Environment, format!("cannot watch for Ctrl-C: {error}")))?;
-    let mut out = Output::new(cli.global.output, cli.global.save);
+    let mut out = Output::new(cli.global.output, cli.global.save).verbose(cli.global.verbose > 0);
     command::run(cli.command, &mut out, &stop)
 }
 

@@ -49,6 +49,8 @@ impl Format {
 pub struct Output {
     /// The form asked for.
     pub format: Format,
+    /// Whether more was asked for, as some forms of nvme-cli have it.
+    pub verbose: bool,
     save: Option<PathBuf>,
     stdout: anstream::AutoStream<io::Stdout>,
     reader_gone: bool,
@@ -57,7 +59,13 @@ pub struct Output {
 impl Output {
     /// Results in this form; a copy as JSON in `save`.
     pub fn new(format: Format, save: Option<PathBuf>) -> Self {
-        Self { format, save, stdout: anstream::stdout(), reader_gone: false }
+        Self { format, verbose: false, save, stdout: anstream::stdout(), reader_gone: false }
+    }
+
+    /// The same, with more where a form has more.
+    #[must_use]
+    pub fn verbose(self, verbose: bool) -> Self {
+        Self { verbose, ..self }
     }
 
     /// Refuses a form that the command does not have.

@@ -8,11 +8,21 @@ use serde_json::json;
 use crate::drive::Drive;
 use crate::error::Result;
 use crate::exit::Exit;
+use crate::nvme_cli::{self, Owner};
 use crate::output::{Format, Output, bold, note, pretty};
 use crate::provenance::{self, DeviceFacts, HostFacts};
+use crate::structure::Structure;
 
 /// The forms in which a structure can be had.
 pub const FORMS: &[Format] = &[Format::Human, Format::Json, Format::Hex, Format::Raw];
+/// The forms of a structure that nvme-cli has, too.
+pub const ALL_FORMS: &[Format] =
+    &[Format::Human, Format::Json, Format::NvmeCli, Format::NvmeCliJson, Format::Hex, Format::Raw];
+
+/// The forms in which this structure can be had.
+pub fn forms(structure: &Descriptor) -> &'static [Format] {
+    if nvme_cli::has(structure) { ALL_FORMS } else { FORMS }
+}
 
 /// A structure and what it is.
 pub struct Page {
@@ -50,7 +60,8 @@ impl Page {
     }
 
     fn show(&self, device: &DeviceFacts, emulated: bool, out: &mut Output) -> Result<()> {
-        let view = self.view_of.view(&self.bytes);
+        let (structure, bytes) = (Structure::of(self.view_of), &self.bytes);
+        let owner = Owner { device: &device.address, nsid: self.nsid, emulated, verbose: out.verbose };
         let document = json!({
             "schema": self.schema,
             "emulated": emulated,
@@ -59,14 +70,16 @@ impl Page {
             "device": device,
             "host": HostFacts::here(),
             "namespace_id": self.nsid,
-            self.view_of.id: fields(self.view_of, &self.bytes),
+            self.view_of.id: structure.json(bytes),
         });
         out.save(&document)?;
         match out.format {
             Format::Json => out.print(&pretty(&document)),
-            Format::Raw => out.bytes(&self.bytes),
-            Format::Hex => out.print(&format!("{}\n{}", self.head(device, emulated), view.hex())),
-            _ => out.print(&format!("{}\n{}", self.head(device, emulated), view.text())),
+            Format::Raw => out.bytes(bytes),
+            Format::Hex => out.print(&format!("{}\n{}", self.head(device, emulated), structure.hex(bytes))),
+            Format::NvmeCli => out.print(&nvme_cli::text(self.view_of, bytes, owner).unwrap_or_default()),
+            Format::NvmeCliJson => out.print(&nvme_cli::json(self.view_of, bytes, owner).unwrap_or_default()),
+            _ => out.print(&format!("{}\n{}", self.head(device, emulated), structure.text(bytes))),
         }
     }
 

@@ -28,6 +28,15 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(|| format!("'{text}' is more than 2^64 bytes"))
 }
 
+/// A number as the specification and programs write it: `8194`, `0x2002`, `2002h`.
+pub fn parse_number(text: &str) -> Option<u64> {
+    let text = text.trim().to_ascii_lowercase();
+    let hex = text.strip_prefix("0x").or_else(|| text.strip_suffix('h'));
+    let (digits, radix) = hex.map_or((text.as_str(), 10), |digits| (digits, 16));
+    // `from_str_radix` takes a sign, which no number here has.
+    digits.starts_with(|c: char| c.is_ascii_hexdigit()).then(|| u64::from_str_radix(digits, radix).ok()).flatten()
+}
+
 /// A duration from `5`, `5s`, `500ms`, `2m`, `1h`; a bare number is seconds.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("'{text}' is not a duration; write it like 5, 5s, 500ms or 2m");
@@ -156,6 +165,16 @@ pub fn celsius(kelvin: u16) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_is_read_in_each_of_its_spellings() {
+        for text in ["8194", "0x2002", "2002h", " 0X2002 ", "2002H"] {
+            assert_eq!(parse_number(text), Some(0x2002), "{text}");
+        }
+        for text in ["", "h", "0x", "+1", "zebra", "12g4", "0x1_0"] {
+            assert_eq!(parse_number(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn sizes_are_read_as_fio_reads_them() {

@@ -12,7 +12,7 @@ use crate::drive::{Drive, Way};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::page::{FORMS, Page};
+use crate::page::{ALL_FORMS, Page};
 
 /// Which structure of which drive.
 #[derive(Debug, Args)]
@@ -70,7 +70,7 @@ pub fn run(arguments: Arguments, out: &mut Output) -> Result<Exit> {
 
 /// Identify Controller.
 pub fn controller(arguments: &ControllerArguments, out: &mut Output) -> Result<Exit> {
-    out.only("id ctrl", FORMS)?;
+    out.only("id ctrl", ALL_FORMS)?;
     let drive = open(&arguments.device, &arguments.way)?;
     let page = drive.admin().identify_controller().map_err(Error::from).map(|data| Page {
         schema: "nvmetal.id-ctrl/1",
@@ -84,7 +84,7 @@ pub fn controller(arguments: &ControllerArguments, out: &mut Output) -> Result<E
 
 /// Identify Namespace.
 pub fn namespace(arguments: &NamespaceArguments, out: &mut Output) -> Result<Exit> {
-    out.only("id ns", FORMS)?;
+    out.only("id ns", ALL_FORMS)?;
     let drive = open(&arguments.device, &arguments.way)?;
     let page = drive.namespace(arguments.namespace_id).and_then(|namespace| {
         let data = drive.admin().identify_namespace(namespace.nsid)?;

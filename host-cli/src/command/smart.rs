@@ -12,7 +12,7 @@ use crate::drive::{Drive, Way};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::page::{FORMS, Page};
+use crate::page::{ALL_FORMS, Page};
 
 /// Which drive.
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ pub struct Arguments {
 
 /// Shows the log.
 pub fn run(arguments: &Arguments, out: &mut Output) -> Result<Exit> {
-    out.only("smart", FORMS)?;
+    out.only("smart", ALL_FORMS)?;
     let options = ControllerOptions { io_queues: 0, ..ControllerOptions::default() };
     let drive = Drive::open(&Device::find(&arguments.device)?, &arguments.way, options)?;
     let page = drive.admin().smart().map_err(Error::from).map(|data| Page {
