@@ -130,17 +130,23 @@ fn every_form_of_the_same_dump_is_decoded_to_the_same() {
     let expected = nvmetal(&["decode", "sqe", "io", "-"], &bytes);
     assert_eq!(expected.2, 0);
     let rows = |separator: &str, width: usize| {
-        let digits = |chunk: &[u8]| chunk.iter().map(|byte| format!("{byte:02x}{separator}")).collect::<String>();
+        let digits =
+            |chunk: &[u8]| chunk.iter().map(|byte| format!("{byte:02x}{separator}")).collect::<Vec<_>>().concat();
         bytes.chunks(width).enumerate().map(|(row, chunk)| (row * width, digits(chunk))).collect::<Vec<_>>()
     };
-    let joined =
-        |form: &dyn Fn(&(usize, String)) -> String, width| rows(" ", width).iter().map(form).collect::<String>();
+    let joined = |form: &dyn Fn(&(usize, String)) -> String, width| {
+        rows(" ", width).iter().map(form).collect::<Vec<_>>().concat()
+    };
     let forms = [
-        rows("", 32).iter().map(|(_, row)| format!("{row}\n")).collect::<String>(),
+        rows("", 32).iter().map(|(_, row)| format!("{row}\n")).collect::<Vec<_>>().concat(),
         joined(&|(at, row)| format!("{at:08x}: {row} ................\n"), 16),
         joined(&|(at, row)| format!("{at:08x}  {row} |0000000000000000|\n"), 16) + "00000040\n",
         joined(&|(at, row)| format!("{at:04x}: {row}\"................\"\n"), 16),
-        rows(", 0x", 16).iter().map(|(_, row)| format!("0x{},\n", row.trim_end_matches(", 0x"))).collect(),
+        rows(", 0x", 16)
+            .iter()
+            .map(|(_, row)| format!("0x{},\n", row.trim_end_matches(", 0x")))
+            .collect::<Vec<_>>()
+            .concat(),
     ];
     for form in forms {
         assert_eq!(nvmetal(&["decode", "sqe", "io", "-"], form.as_bytes()), expected, "{form}");
