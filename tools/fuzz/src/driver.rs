@@ -16,7 +16,7 @@ use nvmetal_core::log::LogId;
 use nvmetal_core::queue::Doorbell;
 use nvmetal_driver::clock::Clock;
 use nvmetal_driver::dma::{Buffer, BufferPool};
-use nvmetal_driver::io_queue::{AnyIoQueue, Io, IoQueue, Payload, QueueOptions};
+use nvmetal_driver::io_queue::{AnyIoQueue, Io, IoQueue, Payload, QueueOptions, Wait};
 use nvmetal_driver::transport::emulated::EmulatedTransport;
 use nvmetal_driver::transport::{
     DoorbellKind, HostRange, Interrupt, Signals, Transport, TransportError, TransportInfo, Unmapped, Waiting,
@@ -220,11 +220,11 @@ pub fn run(data: &[u8]) {
         calls: AtomicU64::new(0),
         fruitless: AtomicU64::new(0),
     });
-    drive(Arc::clone(&liar) as _, behaviour & 1 == 1);
+    drive(Arc::clone(&liar) as _, [Wait::Poll, Wait::Interrupt, Wait::Hybrid][usize::from(behaviour % 3)]);
     lock(&liar.inner).take();
 }
 
-fn drive(transport: Arc<dyn Transport>, interrupts: bool) {
+fn drive(transport: Arc<dyn Transport>, wait: Wait) {
     let options =
         ControllerOptions { io_queues: 2, interrupts, admin_timeout_ns: 2_000 * MS, ..ControllerOptions::default() };
     let Ok(controller) = Controller::open(transport, options) else { return };
@@ -232,12 +232,12 @@ fn drive(transport: Arc<dyn Transport>, interrupts: bool) {
     let _ = controller.log_page(LogId::ERROR, u32::MAX, 0, &mut [0; 256]);
     let _ = controller.active_namespaces();
     if let Ok(namespace) = controller.namespace(1) {
-        transfer(&controller, namespace, interrupts);
+        transfer(&controller, namespace, wait);
     }
     let _ = controller.shutdown();
 }
 
-fn transfer(controller: &Arc<Controller>, namespace: Namespace, interrupt: bool) {
+fn transfer(controller: &Arc<Controller>, namespace: Namespace, wait: Wait) {
     let bytes_each = 3 * namespace.lba_bytes() as usize;
     let page_bytes = controller.page().bytes() as usize;
     if bytes_each > 64 << 10 || page_bytes > 128 << 10 {
@@ -245,7 +245,7 @@ fn transfer(controller: &Arc<Controller>, namespace: Namespace, interrupt: bool)
     }
     let pool = BufferPool { count: 8, bytes_each, page_bytes, metadata_bytes: 0 };
     let Ok(buffers) = pool.allocate(controller.transport()) else { return };
-    let options = QueueOptions { depth: 6, interrupt, timeout_ns: 1_000 * MS, ..QueueOptions::default() };
+    let options = QueueOptions { depth: 6, wait, timeout_ns: 1_000 * MS, ..QueueOptions::default() };
     match controller.create_io_queue(namespace, options) {
         Ok(AnyIoQueue::Called(queue)) => read(queue, buffers),
         Ok(AnyIoQueue::Mapped(queue)) => read(queue, buffers),
