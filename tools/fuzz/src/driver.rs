@@ -225,8 +225,12 @@ pub fn run(data: &[u8]) {
 }
 
 fn drive(transport: Arc<dyn Transport>, wait: Wait) {
-    let options =
-        ControllerOptions { io_queues: 2, interrupts, admin_timeout_ns: 2_000 * MS, ..ControllerOptions::default() };
+    let options = ControllerOptions {
+        io_queues: 2,
+        interrupts: wait.needs_interrupts(),
+        admin_timeout_ns: 2_000 * MS,
+        ..ControllerOptions::default()
+    };
     let Ok(controller) = Controller::open(transport, options) else { return };
     let _ = controller.smart();
     let _ = controller.log_page(LogId::ERROR, u32::MAX, 0, &mut [0; 256]);
