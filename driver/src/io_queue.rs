@@ -23,6 +23,7 @@ use nvmetal_core::command::admin::{
 };
 use nvmetal_core::command::io::IoOpcode;
 use nvmetal_core::number::ZeroBasedU16;
+use nvmetal_core::queue::shadow::Shadowed;
 use nvmetal_core::queue::slot::MAX_SLOTS;
 use nvmetal_core::queue::{
     CompletionRing, DeviceQuiet, Done, Doorbell, Generations, IoWords, Parts, QueuePair, RefusedReason, Slot,
@@ -146,6 +147,9 @@ pub struct Overdue {
     pub waited_ns: u64,
 }
 
+/// A doorbell with a shadow. It is rung so seldom that it does not matter of which kind it is.
+pub type ShadowedDoorbell = Shadowed<DoorbellKind, RingBuffer>;
+
 type Pair<D, P> = QueuePair<D, RingBuffer, Box<[Slot<P>]>>;
 
 /// A queue pair of one of the two kinds.
@@ -155,6 +159,8 @@ pub enum AnyIoQueue<P: Payload = Buffer> {
     Mapped(IoQueue<MappedDoorbell, P>),
     /// With doorbells that are calls.
     Called(IoQueue<CalledDoorbell, P>),
+    /// With doorbells in memory, rung for real only when the controller asked for it.
+    Shadowed(IoQueue<ShadowedDoorbell, P>),
 }
 
 /// A queue pair for one namespace, owned by one thread.
@@ -227,10 +233,18 @@ impl Making<'_> {
         let dstrd = self.controller.brought_up().cap.dstrd();
         let doorbell = |completion| transport.doorbell(register::doorbell_offset(self.queue_id, completion, dstrd));
         let doorbells = (doorbell(false)?, doorbell(true)?);
+        // Before the queue exists: their words are set to where it begins.
+        let shadowed = match self.controller.shadows() {
+            Some(pages) => Some((self.shadow(doorbell(false)?, pages, 0)?, self.shadow(doorbell(true)?, pages, 1)?)),
+            None => None,
+        };
         let interrupt = self.vector();
         self.create(entries, &submission, &completion, interrupt.as_ref())?;
         let rings = [submission, completion];
         let common = (entries, depth, rings, interrupt);
+        if let Some((tail, head)) = shadowed {
+            return Ok(AnyIoQueue::Shadowed(self.assemble(tail, head, common)?));
+        }
         Ok(match doorbells {
             (DoorbellKind::Mapped(tail), DoorbellKind::Mapped(head)) => {
                 AnyIoQueue::Mapped(self.assemble(tail, head, common)?)
@@ -239,6 +253,20 @@ impl Making<'_> {
                 AnyIoQueue::Called(self.assemble(tail, head, common)?)
             }
             _ => return Err(DriverError::Request("a transport with two kinds of doorbells".to_owned())),
+        })
+    }
+
+    /// The doorbell with its shadow; `which` is 0 for the tail, 1 for the head.
+    fn shadow(
+        &self,
+        doorbell: DoorbellKind,
+        pages: &[RingBuffer; 2],
+        which: usize,
+    ) -> Result<ShadowedDoorbell, DriverError> {
+        let stride_bytes = self.controller.brought_up().cap.doorbell_stride_bytes() as usize;
+        let index = 2 * usize::from(self.queue_id) + which;
+        Shadowed::new(doorbell, pages[0].clone(), pages[1].clone(), index, stride_bytes).ok_or_else(|| {
+            DriverError::Request(format!("queue {} has no place in a page of shadow doorbells", self.queue_id))
         })
     }
 

@@ -86,6 +86,7 @@ impl Ours {
         match &mut self.queue {
             AnyIoQueue::Mapped(queue) => one(queue, io, buffer),
             AnyIoQueue::Called(queue) => one(queue, io, buffer),
+            AnyIoQueue::Shadowed(queue) => one(queue, io, buffer),
         }
     }
 

@@ -18,7 +18,8 @@ use core::ptr::NonNull;
 
 use super::barrier;
 use super::doorbell::Doorbell;
-use super::ring::RingMemory;
+use super::ring::{RawCompletion, RingMemory};
+use crate::command::SubmissionEntry;
 
 #[cfg(not(loom))]
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -55,11 +56,18 @@ impl<D, M: RingMemory> Shadowed<D, M> {
             place.as_ptr().addr().is_multiple_of(align_of::<ShadowWord>()).then(|| place.cast::<ShadowWord>())
         };
         let (shadow, event) = (word(&shadows)?, word(&events)?);
+        // A queue begins at 0, whatever an earlier one of the same number left here.
+        // SAFETY: the words lie in the pages, which are alive; they are atomics.
+        unsafe { shadow.as_ref() }.store(0, Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { event.as_ref() }.store(0, Ordering::Relaxed);
         Some(Self { inner, shadow, event, last: Cell::new(0), _pages: (shadows, events) })
     }
 }
 
 impl<D: Doorbell, M> Doorbell for Shadowed<D, M> {
+    const WATCHES: bool = D::WATCHES;
+
     #[inline]
     fn ring(&self, value: u32) {
         let old = self.last.replace(value);
@@ -70,6 +78,14 @@ impl<D: Doorbell, M> Doorbell for Shadowed<D, M> {
         if must_ring(event.load(Ordering::Relaxed), value, old) {
             self.inner.ring(value);
         }
+    }
+
+    fn submitted(&self, entry: &SubmissionEntry) {
+        self.inner.submitted(entry);
+    }
+
+    fn completed(&self, completion: RawCompletion) {
+        self.inner.completed(completion);
     }
 }
 

@@ -21,7 +21,8 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
-use nvmetal_core::command::admin::SetFeatures;
+use nvmetal_core::command::Command;
+use nvmetal_core::command::admin::{DoorbellBufferConfig, SetFeatures};
 use nvmetal_core::data_pointer::PageSize;
 use nvmetal_core::feature::FeatureId;
 use nvmetal_core::identify;
@@ -51,13 +52,21 @@ pub struct ControllerOptions {
     pub interrupts: bool,
     /// Weighted round robin arbitration, where the controller has it.
     pub weighted_round_robin: bool,
+    /// Ring the I/O queues' doorbells in memory, where the controller has that (Doorbell Buffer Config).
+    pub shadow_doorbells: bool,
     /// How long an admin command may take.
     pub admin_timeout_ns: u64,
 }
 
 impl Default for ControllerOptions {
     fn default() -> Self {
-        Self { io_queues: 1, interrupts: false, weighted_round_robin: false, admin_timeout_ns: 30_000_000_000 }
+        Self {
+            io_queues: 1,
+            interrupts: false,
+            weighted_round_robin: false,
+            shadow_doorbells: false,
+            admin_timeout_ns: 30_000_000_000,
+        }
     }
 }
 
@@ -70,6 +79,8 @@ pub struct Controller {
     admin: Mutex<admin::AdminQueue>,
     tally: Tally,
     interrupts: Vec<Interrupt>,
+    /// The pages of shadow doorbells and of event indexes.
+    shadows: Option<[RingBuffer; 2]>,
     granted_queues: u16,
     next_queue: AtomicU16,
     free_queues: Mutex<Vec<u16>>,
@@ -112,6 +123,7 @@ impl Controller {
             admin: Mutex::new(admin),
             tally: Tally::default(),
             interrupts: Vec::new(),
+            shadows: None,
             granted_queues: 0,
             next_queue: AtomicU16::new(1),
             free_queues: Mutex::default(),
@@ -122,6 +134,9 @@ impl Controller {
         controller.identify = controller.identify_controller()?;
         if options.io_queues > 0 {
             controller.granted_queues = controller.request_queues(options.io_queues)?;
+        }
+        if options.shadow_doorbells && controller.identify.oacs.doorbell_buffer() {
+            controller.shadows = controller.configure_shadows()?;
         }
         if options.interrupts {
             let wanted = controller.granted_queues.saturating_add(1).min(controller.transport.info().vectors);
@@ -144,6 +159,35 @@ impl Controller {
         let granted = self.admin(&set, AdminData::None)?.dword0;
         let pairs = (granted & 0xffff).min(granted >> 16) + 1;
         Ok(u16::try_from(pairs.min(u32::from(count))).unwrap_or(u16::MAX))
+    }
+
+    /// Gives the controller its two pages; `None` where it does not take them after all.
+    fn configure_shadows(&self) -> Result<Option<[RingBuffer; 2]>, DriverError> {
+        let page = || RingBuffer::new(&self.transport, self.brought_up.page.bytes() as usize);
+        let pages = [page()?, page()?];
+        let entry = DoorbellBufferConfig {}.entry().with_prp(pages[0].iova(), pages[1].iova());
+        match self.admin_entry(entry, AdminData::None) {
+            Ok(_) => Ok(Some(pages)),
+            Err(error) if error.status().is_some() => {
+                log::info!("no shadow doorbells: {error}");
+                Ok(None)
+            }
+            Err(error) => {
+                // Whether it has them is not known.
+                pages.into_iter().for_each(RingBuffer::leak);
+                Err(error)
+            }
+        }
+    }
+
+    /// The pages of shadow doorbells and of event indexes, where the controller uses them.
+    pub(crate) fn shadows(&self) -> Option<&[RingBuffer; 2]> {
+        self.shadows.as_ref()
+    }
+
+    /// Whether the I/O queues' doorbells are rung in memory.
+    pub fn has_shadow_doorbells(&self) -> bool {
+        self.shadows.is_some()
     }
 
     /// The way to the device.
@@ -252,6 +296,9 @@ impl Controller {
             // It did not go quiet by itself; a reset of the function is the last means.
             self.transport.reset().is_ok()
         };
+        if !quiet {
+            self.shadows.iter().flatten().cloned().for_each(RingBuffer::leak);
+        }
         let bus_master = self.transport.set_bus_master(false);
         self.admin.lock().unwrap_or_else(std::sync::PoisonError::into_inner).end(quiet);
         let outcome = outcome?;

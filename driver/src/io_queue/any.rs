@@ -21,6 +21,7 @@ macro_rules! each {
         match $any {
             AnyIoQueue::Mapped($queue) => $result,
             AnyIoQueue::Called($queue) => $result,
+            AnyIoQueue::Shadowed($queue) => $result,
         }
     };
 }

@@ -35,6 +35,7 @@ pub fn run(
     let crew = Crew::new(controller.clock(), job.numjobs.into());
     let mut mapped = Vec::new();
     let mut called = Vec::new();
+    let mut shadowed = Vec::new();
     for number in 0..job.numjobs {
         let depth = plan.iodepth * plan.commands;
         let options = QueueOptions { depth, wait: job.wait, timeout_ns: job.timeout_ns, ..QueueOptions::default() };
@@ -55,10 +56,17 @@ pub fn run(
             AnyIoQueue::Called(queue) => {
                 called.push(Runner::new(job, Ingredients { queue, buffers, plan, number, shared, live }));
             }
+            AnyIoQueue::Shadowed(queue) => {
+                shadowed.push(Runner::new(job, Ingredients { queue, buffers, plan, number, shared, live }));
+            }
         }
     }
     let run = Run { controller, job, plan, io_bytes: u64::from(plan.io_blocks) << namespace.lba_shift };
-    if called.is_empty() { run.with(crew, mapped, observer) } else { run.with(crew, called, observer) }
+    match (mapped.is_empty(), called.is_empty()) {
+        (false, _) => run.with(crew, mapped, observer),
+        (true, false) => run.with(crew, called, observer),
+        (true, true) => run.with(crew, shadowed, observer),
+    }
 }
 
 struct Run<'a> {

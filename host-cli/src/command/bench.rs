@@ -82,6 +82,9 @@ struct Workload {
     /// How to wait for completions: poll, interrupt, or hybrid (poll for a while, then sleep)
     #[arg(long, value_enum, value_name = "HOW", default_value = "poll", hide_possible_values = true)]
     wait: WaitArgument,
+    /// Ring doorbells in memory, where the drive has that (emulated ones do; physical ones hardly)
+    #[arg(long)]
+    shadow_doorbells: bool,
 }
 
 /// fio's words that mean nothing for a drive without a file system and kernel in between. They are taken, so that a
@@ -222,6 +225,7 @@ pub fn run(arguments: &Arguments, out: &mut Output, stop: &Stop) -> Result<Exit>
     let options = ControllerOptions {
         io_queues: job.numjobs.max(1),
         interrupts: job.wait.needs_interrupts(),
+        shadow_doorbells: arguments.workload.shadow_doorbells,
         ..ControllerOptions::default()
     };
     let drive = Drive::from(Session::open(&device, &arguments.reach, options)?);

@@ -11,6 +11,7 @@ use crate::controller::cells::Cells;
 use crate::controller::flight::Flights;
 use crate::controller::queue::Queues;
 use crate::controller::registers::Registers;
+use crate::controller::shadow::Shadows;
 use crate::data::DataPieces;
 use crate::event::{Events, What};
 use crate::fault::{Fault, FaultPlan};
@@ -56,6 +57,8 @@ pub struct Emulator {
     pub(crate) queues: Queues,
     /// Doorbells that are memory, where they are.
     pub(crate) cells: Cells,
+    /// Doorbells' shadows, where the host has given some.
+    pub(crate) shadows: Option<Shadows>,
     pub(crate) flights: Flights,
     /// Submission queues with entries to be fetched, in their turn.
     pub(crate) in_turn: VecDeque<u16>,
@@ -96,6 +99,7 @@ impl Emulator {
             registers: Registers::new(),
             queues: Queues::default(),
             cells: Cells::default(),
+            shadows: None,
             flights: Flights::default(),
             in_turn: VecDeque::new(),
             fetching: false,
@@ -129,17 +133,26 @@ impl Emulator {
     /// that of what happened, or `until_ns` if nothing did. With nothing to come and no end (`u64::MAX`), time stands.
     pub fn step(&mut self, until_ns: u64) {
         let seen = self.visible;
+        self.scan_shadows();
         let memory = Arc::clone(&self.memory);
-        let access = memory.enter();
-        while self.visible == seen {
-            let Some((at_ns, what)) = self.events.take(until_ns) else {
-                if until_ns != u64::MAX {
-                    self.now_ns = self.now_ns.max(until_ns);
-                }
+        loop {
+            let access = memory.enter();
+            while self.visible == seen
+                && let Some((at_ns, what)) = self.events.take(until_ns)
+            {
+                self.now_ns = self.now_ns.max(at_ns);
+                self.happen(what, &access);
+            }
+            drop(access);
+            if self.visible != seen {
                 return;
-            };
-            self.now_ns = self.now_ns.max(at_ns);
-            self.happen(what, &access);
+            }
+            if !self.rest() {
+                break;
+            }
+        }
+        if until_ns != u64::MAX {
+            self.now_ns = self.now_ns.max(until_ns);
         }
     }
 

@@ -29,6 +29,8 @@ pub struct Options {
     pub mdts: u8,
     /// I/O queue pairs that the controller has.
     pub queues: u16,
+    /// Whether it has shadow doorbells (Doorbell Buffer Config).
+    pub shadow_doorbells: bool,
     /// Seed of everything random.
     pub seed: u64,
 }
@@ -104,6 +106,8 @@ const OPTIONS: &[OptionRow] = &[
         set: |o, v| { o.mdts = v.parse().ok().filter(|&m| m <= 20)?; Some(()) } },
     OptionRow { name: "queues", form: "1 to 65534", what: "I/O queue pairs",
         set: |o, v| { o.queues = v.parse().ok().filter(|q| (1..=65_534).contains(q))?; Some(()) } },
+    OptionRow { name: "shadow-doorbells", form: "yes or no", what: "whether it has the Doorbell Buffer Config command",
+        set: |o, v| { o.shadow_doorbells = value::yes_no(v)?; Some(()) } },
     OptionRow { name: "clock", form: "virtual or real", what: "the time it lives in",
         set: |o, v| { o.model.clock = match v { "virtual" => ClockKind::Virtual, "real" => ClockKind::Real, _ => return None }; Some(()) } },
     OptionRow { name: "seed", form: "a number", what: "seed of everything random",
@@ -133,6 +137,7 @@ impl Options {
             faults: Vec::new(),
             mdts: 9,
             queues: 64,
+            shadow_doorbells: false,
             seed: 1,
         };
         for part in parts {

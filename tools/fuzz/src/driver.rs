@@ -253,6 +253,7 @@ fn transfer(controller: &Arc<Controller>, namespace: Namespace, wait: Wait) {
     match controller.create_io_queue(namespace, options) {
         Ok(AnyIoQueue::Called(queue)) => read(queue, buffers),
         Ok(AnyIoQueue::Mapped(queue)) => read(queue, buffers),
+        Ok(AnyIoQueue::Shadowed(queue)) => read(queue, buffers),
         Err(_) => {}
     }
 }

@@ -111,8 +111,11 @@ impl Shared {
         let until = next_ns.map_or(SLEEP_MOST, |next_ns| Duration::from_nanos(next_ns.saturating_sub(now_ns)));
         // SeqCst, here and in `wake`: a waker sees that we park, or we see what it has rung.
         self.parked.store(true, Ordering::SeqCst);
-        let rang = self.lock().scan_doorbells();
-        if !rang {
+        let found = {
+            let mut emulator = self.lock();
+            emulator.scan_doorbells() || emulator.rest()
+        };
+        if !found {
             std::thread::park_timeout(until.min(SLEEP_MOST));
         }
         self.parked.store(false, Ordering::SeqCst);

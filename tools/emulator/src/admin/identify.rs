@@ -7,7 +7,7 @@ use nvmetal_core::command::admin::Identify;
 use nvmetal_core::command::{Command, SubmissionEntry};
 use nvmetal_core::identify::{
     ActiveNamespaceList, Controller, ControllerType, Dlfeat, EntrySize, FormattedLbaSize, Frmw, LbaFormat, Lpa,
-    Namespace as NamespaceData, Oncs, Sgls, Vwc,
+    Namespace as NamespaceData, Oacs, Oncs, Sgls, Vwc,
 };
 use nvmetal_core::number::ZeroBasedU8;
 use nvmetal_core::status::Status;
@@ -71,6 +71,7 @@ impl Emulator {
             rtd3r: U32::new((model.ready / 1000) as u32),
             rtd3e: U32::new((model.shutdown / 1000) as u32),
             cntrltype: ControllerType::from_bits(1),
+            oacs: Oacs::default().with_doorbell_buffer(self.options.shadow_doorbells),
             acl: ZeroBasedU8::from_bits(3),
             aerl: ZeroBasedU8::from_bits(REQUESTS_MOST),
             frmw: Frmw::default().with_slots(1).with_slot_1_read_only(true),

@@ -28,7 +28,7 @@ impl Emulator {
             0x02 => self.health.smart(self.now_ns, self.error_log.count).as_bytes().to_vec(),
             0x03 => firmware_slots(),
             0x04 => vec![0; 4096],
-            0x05 => commands_and_effects(),
+            0x05 => commands_and_effects(self.options.shadow_doorbells),
             _ => return Err(code::INVALID_LOG_PAGE),
         };
         let bytes = usize::try_from(command.numd.count() * 4).map_err(|_| code::INVALID_FIELD)?;
@@ -70,10 +70,11 @@ fn supported_pages() -> Vec<u8> {
 }
 
 /// Commands Supported and Effects: one dword for each opcode.
-fn commands_and_effects() -> Vec<u8> {
+fn commands_and_effects(shadow_doorbells: bool) -> Vec<u8> {
     const SUPPORTED: u32 = 1;
     const CHANGES_BLOCKS: u32 = 1 << 1;
     let admin = [0x00u8, 0x01, 0x02, 0x04, 0x05, 0x06, 0x08, 0x09, 0x0a, 0x0c].map(|opcode| (opcode, SUPPORTED));
+    let shadows = shadow_doorbells.then_some((0x7c, SUPPORTED));
     let io = [
         (0x00u8, SUPPORTED),
         (0x01, SUPPORTED | CHANGES_BLOCKS),
@@ -84,8 +85,11 @@ fn commands_and_effects() -> Vec<u8> {
         (0x0c, SUPPORTED),
     ];
     let mut page = vec![0; 4096];
-    for (base, opcode, effects) in
-        admin.iter().map(|&(opcode, effects)| (0, opcode, effects)).chain(io.iter().map(|&(o, e)| (1024, o, e)))
+    for (base, opcode, effects) in admin
+        .iter()
+        .chain(&shadows)
+        .map(|&(opcode, effects)| (0, opcode, effects))
+        .chain(io.iter().map(|&(o, e)| (1024, o, e)))
     {
         if let Some(place) = page.get_mut(base + usize::from(opcode) * 4..).and_then(|rest| rest.first_chunk_mut::<4>())
         {

@@ -37,6 +37,7 @@ impl Emulator {
             AdminOpcode::SET_FEATURES => self.set_features(entry, access),
             AdminOpcode::GET_FEATURES => self.get_features(entry, access),
             AdminOpcode::ASYNC_EVENT_REQUEST => return self.async_event_request(entry),
+            AdminOpcode::DOORBELL_BUFFER_CONFIG => self.doorbell_buffer_config(entry),
             _ => Err(code::INVALID_OPCODE),
         };
         if let Err(status) = outcome {

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::controller::queue::SubmissionQueue;
 use crate::emulator::Emulator;
 
 /// The words.
@@ -43,6 +44,22 @@ impl Emulator {
         let mut at = 0;
         while let Some(qid) = self.queues.live(at) {
             at += 1;
+            if self.is_shadowed(qid) {
+                let rung = [false, true].into_iter().any(|completion| {
+                    // Acquire: pairs with the release before the host's store of the doorbell.
+                    self.cells.cell(qid, completion).is_some_and(|cell| cell.load(Ordering::Acquire) != u32::MAX)
+                });
+                if rung {
+                    // `rest` and this make the words such that any doorbell's value is another.
+                    self.cells.set(qid, false, u32::MAX);
+                    self.cells.set(qid, true, u32::MAX);
+                    self.wake();
+                    any = true;
+                } else if self.queues.sq(qid).is_some_and(SubmissionQueue::has_entries) && self.serve_at_once(qid) {
+                    any = true;
+                }
+                continue;
+            }
             // The head first: it makes room for the completions of what the tail brings.
             if let (Some(queue), Some(cell)) = (self.queues.cq(qid), self.cells.cell(qid, true)) {
                 // Acquire: orders the host's reads of the entries it gives back before our writing them again.
@@ -63,6 +80,6 @@ impl Emulator {
                 }
             }
         }
-        any
+        self.scan_shadows() || any
     }
 }

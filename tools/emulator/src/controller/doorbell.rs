@@ -21,6 +21,10 @@ impl Emulator {
         if !self.registers.csts.rdy() {
             return; // What a doorbell does to a controller that is not ready is not defined; here: nothing.
         }
+        if self.is_shadowed(qid) {
+            self.wake();
+            return;
+        }
         if completion { self.head_doorbell(qid, value) } else { self.tail_doorbell(qid, value) }
     }
 

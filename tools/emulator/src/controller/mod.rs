@@ -9,4 +9,5 @@ pub(crate) mod flight;
 mod instant;
 pub(crate) mod queue;
 pub(crate) mod registers;
+pub(crate) mod shadow;
 pub(crate) mod status;

@@ -225,6 +225,7 @@ impl Emulator {
     }
 
     fn forget_commands(&mut self) {
+        self.shadows = None; // Of the controller, and gone with its reset.
         self.queues.clear();
         self.flights.clear();
         self.async_events.reset();
