@@ -1,7 +1,7 @@
 //! A queue pair whatever its doorbells are.
 //!
 //! Each call chooses anew between the kinds. That costs a few instructions and a wrong guess of the processor now and
-//! then, so a loop that counts both is written against [`IoQueue<D, P>`](IoQueue) and entered through a `match`; what is
+//! then, so a loop that counts both is written against [`IoQueue<D, P>`](super::IoQueue) and entered through a `match`; what is
 //! not in a hurry uses these.
 #![forbid(unsafe_code)]
 

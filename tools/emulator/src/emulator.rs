@@ -40,7 +40,7 @@ impl Irq for NoIrq {
     fn raise(&self, _vector: u16) {}
 }
 
-/// An NVMe controller in software. See the [crate](crate).
+/// An NVMe controller in software. See the [crate].
 #[derive(Debug)]
 pub struct Emulator {
     pub(crate) now_ns: u64,

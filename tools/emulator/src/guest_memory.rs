@@ -94,7 +94,7 @@ struct Table {
     bus_master_off: bool,
 }
 
-/// The memory that the controller may reach. See the [module](self).
+/// The memory that the controller may reach. See the module.
 #[derive(Debug, Default)]
 pub struct GuestMemory {
     table: RwLock<Table>,

@@ -1,6 +1,6 @@
 //! What the data lies in.
 //!
-//! A namespace is a row of bytes; logical blocks are the namespace's business. [`Media::read`] hands out pieces, not
+//! A namespace is a row of bytes; logical blocks are the namespace's business. `Sparse::read` hands out pieces, not
 //! bytes, so that what is constant or nothing is never copied.
 #![forbid(unsafe_code)]
 
