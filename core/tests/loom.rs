@@ -105,7 +105,7 @@ fn setup() -> (Pair, Device) {
     (pair.unwrap(), Device { submissions, completions, tail })
 }
 
-const IO: IoWords = IoWords { opcode: 2, nsid: 1, prp1: 11, prp2: 22, start_lba: 33, dword12: 7 };
+const IO: IoWords = IoWords { command: IoWords::command(2, 1), prp1: 11, prp2: 22, start_lba: 33, dword12: 7 };
 /// Head 1, queue 1, command 0, phase 1.
 const COMPLETED: u64 = 1 | 1 << 16 | 1 << 48;
 

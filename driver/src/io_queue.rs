@@ -40,6 +40,9 @@ use crate::transport::{CalledDoorbell, DoorbellKind, Interrupt, MappedDoorbell, 
 use wait::{Adaptive, Next};
 pub use wait::{MOST_NS as HYBRID_POLLS_MOST_NS, Wait};
 
+/// The most blocks of one command.
+const MOST_BLOCKS: u64 = 1 << 16;
+
 /// How a queue pair is to be made.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueOptions {
@@ -169,6 +172,10 @@ pub struct IoQueue<D: Doorbell, P: Payload = Buffer> {
     /// Whether it was deleted, or given up.
     ended: bool,
     namespace: Namespace,
+    /// The namespace's id in its place in an entry.
+    nsid_word: u64,
+    /// A command of any length that begins below this block ends in the namespace.
+    any_length_below_lba: u64,
     clock: Clock,
     timeout_ns: u64,
     /// No command can be overdue before then.
@@ -338,6 +345,8 @@ impl Making<'_> {
             pair,
             ended: false,
             namespace: self.namespace,
+            nsid_word: IoWords::command(0, self.namespace.nsid),
+            any_length_below_lba: self.namespace.blocks.saturating_add(1).saturating_sub(MOST_BLOCKS),
             clock: self.controller.clock().clone(),
             timeout_ns: self.options.timeout_ns,
             look_at_ns: 0,
@@ -389,18 +398,16 @@ impl<D: Doorbell, P: Payload> IoQueue<D, P> {
     pub fn submit(&mut self, io: Io, payload: P, stamp_ns: u64) -> Result<u16, Rejected<P>> {
         let reject = |reason, payload| Err(Rejected { reason, payload });
         let zero_based = io.blocks.wrapping_sub(1);
-        if zero_based > 0xffff {
+        if u64::from(zero_based) >= MOST_BLOCKS {
             return reject(RejectedReason::Length, payload);
         }
-        // No overflow: `lba` is compared with what is left after the blocks.
-        if u64::from(io.blocks) > self.namespace.blocks || io.lba > self.namespace.blocks - u64::from(io.blocks) {
+        if io.lba >= self.any_length_below_lba && self.ends_beyond(&io) {
             return reject(RejectedReason::Range, payload);
         }
         let bytes = (io.blocks as usize) << self.namespace.lba_shift;
         let Some(prp) = payload.buffer().prp(bytes) else { return reject(RejectedReason::Buffer, payload) };
         let words = IoWords {
-            opcode: u16::from(io.opcode.into_bits()),
-            nsid: self.namespace.nsid,
+            command: self.nsid_word + u64::from(io.opcode.into_bits()),
             prp1: prp.prp1,
             prp2: prp.prp2,
             start_lba: io.lba,
@@ -413,6 +420,13 @@ impl<D: Doorbell, P: Payload> IoQueue<D, P> {
             },
             payload: refused.buffer,
         })
+    }
+
+    /// Whether a command that begins near the end of the namespace goes beyond it.
+    #[inline(never)]
+    fn ends_beyond(&self, io: &Io) -> bool {
+        let end_lba = io.lba.checked_add(u64::from(io.blocks));
+        end_lba.is_none_or(|end_lba| end_lba > self.namespace.blocks)
     }
 
     /// Tells the controller of all commands since the last time.

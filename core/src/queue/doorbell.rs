@@ -19,8 +19,13 @@ use crate::command::SubmissionEntry;
 
 /// Something that takes a doorbell value.
 pub trait Doorbell {
-    /// Whether the queue shows what goes through it.
+    /// Whether the queue may be asked to show what goes through it.
     const WATCHES: bool = false;
+
+    /// Whether it is to show it, where [`Doorbell::WATCHES`] says that it may be asked.
+    fn watches(&self) -> bool {
+        Self::WATCHES
+    }
 
     /// Hands `value` (a tail or a head index) to the controller.
     fn ring(&self, value: u32);
@@ -71,6 +76,10 @@ impl Doorbell for Mapped {
 
 impl<D: Doorbell> Doorbell for &D {
     const WATCHES: bool = D::WATCHES;
+
+    fn watches(&self) -> bool {
+        (**self).watches()
+    }
 
     #[inline(always)]
     fn ring(&self, value: u32) {

@@ -22,7 +22,7 @@ use crate::command::SubmissionEntry;
 
 use super::barrier;
 use super::doorbell::Doorbell;
-use super::ring::{CompletionRing, IoWords, RawCompletion, SubmissionRing};
+use super::ring::{CompletionRing, Cursor, IoWords, RawCompletion, SubmissionRing};
 use super::slot::{DeviceQuiet, Slot, SlotTable, Unfit};
 
 /// A command was not taken; here is its buffer again.
@@ -128,14 +128,13 @@ pub struct QueuePair<D, M, S> {
     submission: SubmissionRing<M>,
     completion: CompletionRing<M>,
     slots: SlotTable<S>,
-    /// The tail that the controller knows of.
-    rung: u32,
+    /// Dword 2 of a completion that says: this queue, and the head is the tail that the controller was told.
+    caught_up: u32,
     /// Entries submitted so far, and how many of them the controller knows of; both wrap.
     submitted: u32,
     rung_entries: u32,
     /// Commands that have ended, of those submitted; wraps.
     ended: u32,
-    queue_id: u16,
     stopped: bool,
     tail_doorbell: D,
     head_doorbell: D,
@@ -169,11 +168,10 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
             submission: parts.submission,
             completion: parts.completion,
             slots: parts.slots,
-            rung: 0,
+            caught_up: u32::from(parts.queue_id) << 16,
             submitted: 0,
             rung_entries: 0,
             ended: 0,
-            queue_id: parts.queue_id,
             stopped: false,
             tail_doorbell: parts.tail_doorbell,
             head_doorbell: parts.head_doorbell,
@@ -182,7 +180,7 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
 
     /// The queue's id.
     pub fn queue_id(&self) -> u16 {
-        self.queue_id
+        (self.caught_up >> 16) as u16
     }
 
     /// The most commands that may be in flight.
@@ -215,7 +213,7 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
     /// Whether entries wait for [`QueuePair::ring`].
     #[inline(always)]
     pub fn has_unrung(&self) -> bool {
-        self.rung != self.submission.tail()
+        self.rung_entries != self.submitted
     }
 
     /// Takes a read or write. `stamp` comes back with the completion, and is what its age is measured from.
@@ -223,11 +221,11 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
     /// Nothing reaches the controller before [`QueuePair::ring`].
     #[inline(always)]
     pub fn submit_io(&mut self, io: &IoWords, buffer: B, stamp: u64) -> Result<u16, Refused<B>> {
-        let (behind, entries) = (self.submission.behind(), self.submitted.wrapping_add(1));
+        let entries = self.submitted.wrapping_add(1);
         match self.slots.put(buffer, stamp, entries) {
             Ok(cid) => {
                 self.submitted = entries;
-                self.submission.put_io(io, cid, behind);
+                self.submission.put_io(io, cid);
                 Ok(cid)
             }
             Err(buffer) => Err(self.refuse(buffer)),
@@ -239,11 +237,11 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
     /// Nothing reaches the controller before [`QueuePair::ring`].
     #[inline]
     pub fn submit(&mut self, words: &[u64; 8], buffer: B, stamp: u64) -> Result<u16, Refused<B>> {
-        let (behind, entries) = (self.submission.behind(), self.submitted.wrapping_add(1));
+        let entries = self.submitted.wrapping_add(1);
         match self.slots.put(buffer, stamp, entries) {
             Ok(cid) => {
                 self.submitted = entries;
-                self.submission.put(words, cid, behind);
+                self.submission.put(words, cid);
                 Ok(cid)
             }
             Err(buffer) => Err(self.refuse(buffer)),
@@ -258,14 +256,14 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
     /// Tells the controller of all entries submitted since the last time.
     #[inline(always)]
     pub fn ring(&mut self) {
-        let tail = self.submission.tail();
-        if tail != self.rung {
-            if D::WATCHES {
+        if self.has_unrung() {
+            let tail = self.submission.tail();
+            if D::WATCHES && self.tail_doorbell.watches() {
                 self.show_submitted();
             }
             barrier::ring_then_doorbell();
             self.tail_doorbell.ring(tail);
-            self.rung = tail;
+            self.caught_up = self.caught_up & !0xffff | tail;
             self.rung_entries = self.submitted;
         }
     }
@@ -273,9 +271,9 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
     /// Shows the entries that the doorbell is about to be rung for.
     #[cold]
     fn show_submitted(&self) {
-        let count = self.submission.count();
-        let entries = ahead(self.rung, self.submission.tail(), count);
-        for index in (0..entries).map(|behind| (self.rung + behind) % count) {
+        let (rung, count) = (self.caught_up & 0xffff, self.submission.count());
+        let entries = ahead(rung, self.submission.tail(), count);
+        for index in (0..entries).map(|behind| (rung + behind) % count) {
             if let Some(words) = self.submission.entry(index) {
                 self.tail_doorbell.submitted(&SubmissionEntry::from_words(words));
             }
@@ -287,56 +285,55 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
     /// A completion that fails its checks stops the queue; those before it in the same call have been handed over.
     #[inline(always)]
     pub fn poll(&mut self, limit: u32, mut each: impl FnMut(Done<B>)) -> Result<u32, DeviceFault> {
-        let mut count = 0;
-        let mut outcome = Ok(());
-        let mut cursor = self.completion.cursor();
         let limit = if self.stopped { 0 } else { limit };
-        while count < limit {
+        let mut count = 0;
+        let mut cursor = self.completion.cursor();
+        let watched = self.head_doorbell.watches();
+        while count != limit {
             let Some(raw) = self.completion.take(&mut cursor) else { break };
-            if D::WATCHES {
+            if D::WATCHES && watched {
                 self.head_doorbell.completed(raw);
             }
             match self.accept(raw) {
                 Ok(done) => each(done),
-                Err(kind) => {
-                    outcome = Err((kind, raw));
-                    break;
+                Err(unfit) => {
+                    self.drained(count, cursor);
+                    return Err(self.fault(unfit, raw));
                 }
             }
             count += 1;
         }
-        if count != 0 || outcome.is_err() {
-            self.ended = self.ended.wrapping_add(count);
-            self.completion.set_cursor(cursor);
-            self.head_doorbell.ring(self.completion.head());
+        if count != 0 {
+            self.drained(count, cursor);
         }
-        match outcome {
-            Ok(()) => Ok(count),
-            Err((kind, raw)) => Err(self.fault(kind, raw)),
-        }
+        Ok(count)
+    }
+
+    /// The end of a drain: the entries before `cursor` are the controller's again.
+    #[inline(always)]
+    fn drained(&mut self, count: u32, cursor: Cursor) {
+        self.ended = self.ended.wrapping_add(count);
+        self.completion.set_cursor(cursor);
+        self.head_doorbell.ring(self.completion.head());
     }
 
     /// The checks of one completion; the buffer comes out only if all of them hold.
     #[inline(always)]
-    fn accept(&mut self, raw: RawCompletion) -> Result<Done<B>, DeviceFaultKind> {
-        if raw.sq_id() != self.queue_id {
-            return Err(DeviceFaultKind::WrongQueue);
-        }
+    fn accept(&mut self, raw: RawCompletion) -> Result<Done<B>, Unfit> {
+        let (told, caught_up) = (raw.high as u32, self.caught_up);
+        let (rung_entries, count) = (self.rung_entries, self.submission.count());
         // The controller fetched at least up to behind the command's own entry, and at most up to the tail it was told;
-        // mostly it is exactly there. Counted in entries, not as places in the ring: others may have gone round it while
-        // this one was under way.
-        let (head, tail, count) = (raw.sq_head(), self.rung, self.submission.count());
-        let rung_entries = self.rung_entries;
+        // mostly it is exactly there, which one comparison shows, of the queue's id as well. Counted in entries, not as
+        // places in the ring: others may have gone round it while this one was under way.
         let plausible = |entries: u32| {
+            if told == caught_up {
+                return true;
+            }
+            let (head, tail) = (told & 0xffff, caught_up & 0xffff);
             let fetched = rung_entries.wrapping_sub(ahead(head, tail, count));
-            head == tail || head < count && fetched.wrapping_sub(entries).cast_signed() >= 0
+            told >> 16 == caught_up >> 16 && head < count && fetched.wrapping_sub(entries).cast_signed() >= 0
         };
-        let taken = self.slots.take(raw.cid(), plausible).map_err(|unfit| match unfit {
-            Unfit::NoSlot => DeviceFaultKind::UnknownCommand,
-            Unfit::Free => DeviceFaultKind::NotInFlight,
-            Unfit::Stale => DeviceFaultKind::StaleGeneration,
-            Unfit::Implausible => DeviceFaultKind::HeadOutOfRange,
-        })?;
+        let taken = self.slots.take(raw.cid(), plausible)?;
         Ok(Done {
             buffer: taken.buffer,
             cid: raw.cid(),
@@ -348,11 +345,18 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
     }
 
     #[cold]
-    fn fault(&mut self, kind: DeviceFaultKind, completion: RawCompletion) -> DeviceFault {
+    fn fault(&mut self, unfit: Unfit, completion: RawCompletion) -> DeviceFault {
         self.stop();
+        let kind = match unfit {
+            _ if completion.sq_id() != self.queue_id() => DeviceFaultKind::WrongQueue,
+            Unfit::NoSlot => DeviceFaultKind::UnknownCommand,
+            Unfit::Free => DeviceFaultKind::NotInFlight,
+            Unfit::Stale => DeviceFaultKind::StaleGeneration,
+            Unfit::Implausible => DeviceFaultKind::HeadOutOfRange,
+        };
         let head = self.completion.head();
         let index = if head == 0 { self.completion.count() - 1 } else { head - 1 };
-        DeviceFault { kind, completion, index, queue_id: self.queue_id }
+        DeviceFault { kind, completion, index, queue_id: self.queue_id() }
     }
 
     /// Stops the queue: no command is taken any more, no completion looked at. What is in flight stays owned.
@@ -374,7 +378,7 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
     /// Gives the doorbells and the rings' memory back. Buffers in flight are leaked: reclaim them first.
     pub fn into_parts(self) -> Parts<D, M, S> {
         Parts {
-            queue_id: self.queue_id,
+            queue_id: self.queue_id(),
             submission: self.submission,
             completion: self.completion,
             slots: self.slots,

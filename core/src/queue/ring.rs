@@ -199,10 +199,8 @@ fn check(memory: &impl RingMemory, entries: u32, entry_bytes: usize) -> Result<(
 /// The words of a read or write that change from one to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IoWords {
-    /// Opcode, and the fuse and data pointer bits above it (dword 0 without the command id).
-    pub opcode: u16,
-    /// The namespace.
-    pub nsid: u32,
+    /// Opcode and namespace ([`IoWords::command`]): dwords 0 and 1 with a command id of 0.
+    pub command: u64,
     /// PRP entry 1.
     pub prp1: u64,
     /// PRP entry 2, or the address of a PRP list.
@@ -213,11 +211,26 @@ pub struct IoWords {
     pub dword12: u32,
 }
 
+impl IoWords {
+    /// Dwords 0 and 1 without the command id: `opcode`, with the fuse and data pointer bits above it, and the namespace.
+    #[inline(always)]
+    #[must_use]
+    pub const fn command(opcode: u16, nsid: u32) -> u64 {
+        opcode as u64 | (nsid as u64) << 32
+    }
+}
+
 /// The submission ring: entries and our tail.
+///
+/// The tail is kept as the address of its entry, which is what is needed for each command; its index is needed once for a
+/// doorbell.
 pub struct SubmissionRing<M> {
     entries: NonNull<SubmissionSlot>,
+    /// Behind the last entry.
+    end: NonNull<SubmissionSlot>,
+    /// The entry at the tail: from `entries` up to, not including, `end`.
+    next: NonNull<SubmissionSlot>,
     count: u32,
-    tail: u32,
     /// Entries that still have to be written whole, because the ring holds some of another shape.
     whole: u32,
     _memory: M,
@@ -225,7 +238,7 @@ pub struct SubmissionRing<M> {
 
 impl<M> core::fmt::Debug for SubmissionRing<M> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("SubmissionRing").field("count", &self.count).field("tail", &self.tail).finish_non_exhaustive()
+        f.debug_struct("SubmissionRing").field("count", &self.count).field("tail", &self.tail()).finish_non_exhaustive()
     }
 }
 
@@ -236,7 +249,10 @@ impl<M: RingMemory> SubmissionRing<M> {
     /// A ring of `count` entries in `memory`.
     pub fn new(memory: M, count: u32) -> Result<Self, RingError> {
         check(&memory, count, size_of::<SubmissionSlot>())?;
-        Ok(Self { entries: memory.pointer().cast(), count, tail: 0, whole: 0, _memory: memory })
+        let entries = memory.pointer().cast();
+        // SAFETY: `check` found room for `count` entries.
+        let end = unsafe { entries.add(count as usize) };
+        Ok(Self { entries, end, next: entries, count, whole: 0, _memory: memory })
     }
 }
 
@@ -250,7 +266,8 @@ impl<M> SubmissionRing<M> {
     /// The index that the next entry will be written to; what the doorbell is rung with.
     #[inline(always)]
     pub fn tail(&self) -> u32 {
-        self.tail
+        // SAFETY: both lie in the ring's one allocation, `next` at or behind the first entry and below 65,536 of them.
+        unsafe { self.next.offset_from_unsigned(self.entries) as u32 }
     }
 
     /// The entry at `index` as it stands in memory; `None` beyond the ring.
@@ -260,32 +277,23 @@ impl<M> SubmissionRing<M> {
         Some(core::array::from_fn(|word| slot.load(word)))
     }
 
+    /// The entry at the tail; moves the tail behind it.
     #[inline(always)]
-    fn slot(&self) -> &SubmissionSlot {
-        // SAFETY: `new` checked that `count` entries fit, and `tail < count` always holds (`behind`). The entry is made
-        // of atomics, so that the device's reading it at the same time is no data race.
-        unsafe { self.entries.add(self.tail as usize).as_ref() }
+    fn advance(&mut self) -> &SubmissionSlot {
+        let slot = self.next;
+        // SAFETY: `next` lies before `end`, so one further is at most `end`, which is in or just behind the memory.
+        let behind = unsafe { slot.add(1) };
+        self.next = if behind == self.end { self.entries } else { behind };
+        // SAFETY: `new` found room for the entry. It is made of atomics, so that the device's reading it at the same time
+        // is no data race.
+        unsafe { slot.as_ref() }
     }
 
-    /// The index behind the tail: what the tail will be after the next entry.
-    #[inline(always)]
-    pub(super) fn behind(&self) -> u32 {
-        let next = self.tail + 1;
-        if next == self.count { 0 } else { next }
-    }
-
-    /// Moves the tail to `behind`, which came from [`SubmissionRing::behind`] since the last entry.
-    #[inline(always)]
-    fn advance(&mut self, behind: u32) {
-        debug_assert_eq!(behind, self.behind());
-        self.tail = behind;
-    }
-
-    /// Writes a whole entry at the tail, with `cid` as its command id, and moves the tail to `behind`
-    /// ([`SubmissionRing::behind`]). Does not ring, and does not check for room: the slot table does.
+    /// Writes a whole entry at the tail, with `cid` as its command id, and moves the tail. Does not ring, and does not
+    /// check for room: the slot table does.
     #[inline]
-    pub(super) fn put(&mut self, words: &[u64; 8], cid: u16, behind: u32) {
-        let slot = self.slot();
+    pub(super) fn put(&mut self, words: &[u64; 8], cid: u16) {
+        let slot = self.advance();
         slot.store::<0>(words[0] & !0xffff_0000 | u64::from(cid) << 16);
         slot.store::<1>(words[1]);
         slot.store::<2>(words[2]);
@@ -294,24 +302,29 @@ impl<M> SubmissionRing<M> {
         slot.store::<5>(words[5]);
         slot.store::<6>(words[6]);
         slot.store::<7>(words[7]);
-        self.advance(behind);
         self.whole = if words[1] | words[2] | words[7] == 0 { self.whole.saturating_sub(1) } else { self.count };
     }
 
     /// The same for a read or write.
     #[inline(always)]
-    pub(super) fn put_io(&mut self, io: &IoWords, cid: u16, behind: u32) {
-        let first = u64::from(io.opcode) | u64::from(cid) << 16 | u64::from(io.nsid) << 32;
+    pub(super) fn put_io(&mut self, io: &IoWords, cid: u16) {
+        let first = io.command + (u64::from(cid) << 16);
         if self.whole != 0 {
-            return self.put(&[first, 0, 0, io.prp1, io.prp2, io.start_lba, u64::from(io.dword12), 0], cid, behind);
+            return self.put_whole_io(first, io.prp1, io.prp2, io.start_lba, io.dword12);
         }
-        let slot = self.slot();
+        let slot = self.advance();
         slot.store::<0>(first);
         slot.store::<3>(io.prp1);
         slot.store::<4>(io.prp2);
         slot.store::<5>(io.start_lba);
         slot.store::<6>(u64::from(io.dword12));
-        self.advance(behind);
+    }
+
+    /// One by one, in registers: a structure would be put together in memory for every command, also where this is not
+    /// called.
+    #[cold]
+    fn put_whole_io(&mut self, first: u64, prp1: u64, prp2: u64, start_lba: u64, dword12: u32) {
+        self.put(&[first, 0, 0, prp1, prp2, start_lba, u64::from(dword12), 0], (first >> 16) as u16);
     }
 }
 
@@ -355,22 +368,23 @@ impl RawCompletion {
     }
 }
 
-/// The phase tag's place in dwords 2-3.
-const PHASE: u64 = 1 << 48;
+/// The phase tag's place in dword 3.
+const PHASE: u32 = 1 << 16;
 
 /// The completion ring: entries, our head, and the phase tag that a new entry has on this pass.
 pub struct CompletionRing<M> {
     entries: NonNull<CompletionSlot>,
+    /// Behind the last entry.
+    end: NonNull<CompletionSlot>,
     count: u32,
-    head: u32,
-    /// `PHASE` or 0: what the phase bit of a new entry is.
-    phase: u64,
+    /// The entry at the head, and the phase of a new one.
+    cursor: Cursor,
     _memory: M,
 }
 
 impl<M> core::fmt::Debug for CompletionRing<M> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("CompletionRing").field("count", &self.count).field("head", &self.head).finish_non_exhaustive()
+        f.debug_struct("CompletionRing").field("count", &self.count).field("head", &self.head()).finish_non_exhaustive()
     }
 }
 
@@ -381,7 +395,10 @@ impl<M: RingMemory> CompletionRing<M> {
     /// A ring of `count` entries in `memory`, which is zero: the first pass has phase 1.
     pub fn new(memory: M, count: u32) -> Result<Self, RingError> {
         check(&memory, count, size_of::<CompletionSlot>())?;
-        Ok(Self { entries: memory.pointer().cast(), count, head: 0, phase: PHASE, _memory: memory })
+        let entries = memory.pointer().cast();
+        // SAFETY: `check` found room for `count` entries.
+        let end = unsafe { entries.add(count as usize) };
+        Ok(Self { entries, end, count, cursor: Cursor { next: entries, phase: PHASE }, _memory: memory })
     }
 }
 
@@ -389,7 +406,8 @@ impl<M> CompletionRing<M> {
     /// The index of the next entry to be looked at; what the head doorbell is rung with.
     #[inline(always)]
     pub fn head(&self) -> u32 {
-        self.head
+        // SAFETY: both lie in the ring's one allocation, `next` at or behind the first entry and below 65,536 of them.
+        unsafe { self.cursor.next.offset_from_unsigned(self.entries) as u32 }
     }
 
     /// Number of entries.
@@ -401,43 +419,50 @@ impl<M> CompletionRing<M> {
     /// Where the next completion is looked for. A drain keeps it in registers and puts it back at its end.
     #[inline(always)]
     pub(super) fn cursor(&self) -> Cursor {
-        Cursor { head: self.head, phase: self.phase }
+        self.cursor
     }
 
     /// The end of a drain that began with [`CompletionRing::cursor`].
     #[inline(always)]
     pub(super) fn set_cursor(&mut self, cursor: Cursor) {
-        debug_assert!(cursor.head < self.count);
-        self.head = cursor.head;
-        self.phase = cursor.phase;
+        debug_assert!((self.entries..self.end).contains(&cursor.next));
+        self.cursor = cursor;
     }
 
     /// Takes the next completion at `cursor`, if there is one, and moves the cursor.
     #[inline(always)]
     pub(super) fn take(&self, cursor: &mut Cursor) -> Option<RawCompletion> {
-        // SAFETY: `new` checked that `count` entries fit. A cursor begins as `head`, which is below `count`, and wraps at
-        // `count` below.
-        let slot = unsafe { self.entries.add(cursor.head as usize).as_ref() };
+        // SAFETY: a cursor lies before `end`, so it is at one of the entries that `new` found room for. They are atomics,
+        // so that the device's writing one at the same time is no data race.
+        let slot = unsafe { cursor.next.as_ref() };
         let high = slot.load_high();
-        if (high ^ cursor.phase) & PHASE != 0 {
+        if ((high >> 32) as u32 ^ cursor.phase) & PHASE != 0 {
             return None;
         }
         barrier::phase_then_rest();
         let low = slot.load_low();
-        cursor.head += 1;
-        if cursor.head == self.count {
-            cursor.head = 0;
-            cursor.phase ^= PHASE;
+        // SAFETY: it lies before `end`, so one further is at most `end`, which is in or just behind the memory.
+        cursor.next = unsafe { cursor.next.add(1) };
+        if cursor.next == self.end {
+            *cursor = self.next_pass(cursor.phase);
         }
         Some(RawCompletion { low, high })
     }
+
+    /// Where a cursor goes on that came to the end. Out of line, or it would be worked out for every completion.
+    #[cold]
+    #[inline(never)]
+    fn next_pass(&self, phase: u32) -> Cursor {
+        Cursor { next: self.entries, phase: phase ^ PHASE }
+    }
 }
 
-/// A place in a completion ring: an index below its length, and the phase expected there.
+/// A place in a completion ring, before its end, and the phase of a new entry there.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor {
-    head: u32,
-    phase: u64,
+    next: NonNull<CompletionSlot>,
+    /// `PHASE` or 0.
+    phase: u32,
 }
 
 #[cfg(all(test, not(loom)))]

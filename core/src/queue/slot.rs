@@ -55,7 +55,7 @@ pub enum Generations {
 #[repr(align(32))]
 pub struct Slot<B> {
     /// The id of the command in flight (then there is a buffer), or the id that the next one will get.
-    id: u32,
+    id: u16,
     /// Free: the next free slot. In flight: how many entries had been submitted with this one, wrapping.
     link: u32,
     /// When it was submitted.
@@ -88,10 +88,10 @@ pub struct SlotTable<S> {
     free: u32,
     /// Bits of the id that are the slot.
     mask: u32,
-    /// Added to an id for the next generation.
-    step: u32,
-    /// First id past the last generation in use.
-    limit: u32,
+    /// Taken from an id for the next generation: they count down.
+    step: u16,
+    /// The generation after 0, in its place in an id.
+    highest: u16,
 }
 
 /// What a finished command leaves: its buffer and when it was submitted.
@@ -122,21 +122,21 @@ impl<B, S: DerefMut<Target = [Slot<B>]>> SlotTable<S> {
             return None;
         }
         let bits = usize::BITS - (count - 1).leading_zeros();
-        let (step, limit) = match generations {
+        let (step, highest) = match generations {
             // All ones is left out: with all ones in the slot bits it would be FFFFh.
-            Generations::Counted => (1 << bits, ((1 << (16 - bits)) - 1) << bits),
-            Generations::Plain => (0, 1 << bits),
+            Generations::Counted => (1 << bits, (((1_u32 << (16 - bits)) - 2) << bits) as u16),
+            Generations::Plain => (0, 0),
         };
         for (index, slot) in slots.iter_mut().enumerate() {
             let next = index as u32 + 1;
             *slot = Slot {
-                id: index as u32,
+                id: index as u16 | highest,
                 link: if next as usize == count { NONE } else { next },
                 stamp: 0,
                 buffer: None,
             };
         }
-        Some(Self { slots, free: 0, mask: (1 << bits) - 1, step, limit })
+        Some(Self { slots, free: 0, mask: (1 << bits) - 1, step, highest })
     }
 
     /// Number of slots.
@@ -157,15 +157,14 @@ impl<B, S: DerefMut<Target = [Slot<B>]>> SlotTable<S> {
         slot.link = behind;
         slot.stamp = stamp;
         slot.buffer = Some(ManuallyDrop::new(buffer));
-        Ok(slot.id as u16)
+        Ok(slot.id)
     }
 
     /// Takes the command with this id out, if it is in flight under exactly this id and `plausible` says yes to the
     /// number of entries submitted up to its own. Else the slot stays as it is.
     #[inline(always)]
     pub(super) fn take(&mut self, cid: u16, plausible: impl FnOnce(u32) -> bool) -> Result<Taken<B>, Unfit> {
-        let cid = u32::from(cid);
-        let index = cid & self.mask;
+        let index = u32::from(cid) & self.mask;
         let Some(slot) = self.slots.get_mut(index as usize) else { return Err(Unfit::NoSlot) };
         if slot.id != cid {
             return Err(if slot.is_live() { Unfit::Stale } else { Unfit::Free });
@@ -179,8 +178,11 @@ impl<B, S: DerefMut<Target = [Slot<B>]>> SlotTable<S> {
         }
         let Some(buffer) = slot.buffer.take() else { return Err(Unfit::Free) };
         let taken = Taken { buffer: ManuallyDrop::into_inner(buffer), stamp: slot.stamp };
-        let next = cid + self.step;
-        slot.id = if next >= self.limit { index } else { next };
+        let (next, below_zero) = cid.overflowing_sub(self.step);
+        slot.id = next;
+        if below_zero {
+            slot.id = index as u16 | self.highest;
+        }
         slot.link = self.free;
         self.free = index;
         Ok(taken)
@@ -189,19 +191,19 @@ impl<B, S: DerefMut<Target = [Slot<B>]>> SlotTable<S> {
     /// Id and submission stamp of the command that has been in flight longest.
     pub fn oldest(&self) -> Option<(u16, u64)> {
         let live = self.slots.iter().filter(|slot| slot.is_live());
-        live.min_by_key(|slot| slot.stamp).map(|slot| (slot.id as u16, slot.stamp))
+        live.min_by_key(|slot| slot.stamp).map(|slot| (slot.id, slot.stamp))
     }
 
     /// Whether a command with this id is in flight.
     pub fn is_in_flight(&self, cid: u16) -> bool {
         let slot = self.slots.get((u32::from(cid) & self.mask) as usize);
-        slot.is_some_and(|slot| slot.id == u32::from(cid) && slot.is_live())
+        slot.is_some_and(|slot| slot.id == cid && slot.is_live())
     }
 
     /// The buffer of a command in flight, to look at its description (not at its bytes: the device owns those).
     pub fn buffer(&self, cid: u16) -> Option<&B> {
         let slot = self.slots.get((u32::from(cid) & self.mask) as usize)?;
-        if slot.id == u32::from(cid) { slot.buffer.as_deref() } else { None }
+        if slot.id == cid { slot.buffer.as_deref() } else { None }
     }
 
     /// Takes one command after another out, whatever the device has done with it; `None` when none is left.
@@ -209,7 +211,7 @@ impl<B, S: DerefMut<Target = [Slot<B>]>> SlotTable<S> {
     /// `proof` says why the device cannot touch the buffers any more.
     pub fn reclaim(&mut self, proof: DeviceQuiet) -> Option<(u16, B)> {
         let _ = proof;
-        let cid = self.slots.iter().find(|slot| slot.is_live()).map(|slot| slot.id as u16)?;
+        let cid = self.slots.iter().find(|slot| slot.is_live()).map(|slot| slot.id)?;
         self.take(cid, |_| true).ok().map(|taken| (cid, taken.buffer))
     }
 

@@ -92,7 +92,7 @@ impl Device {
 }
 
 fn io(lba: u64) -> IoWords {
-    IoWords { opcode: 2, nsid: 1, prp1: 0x1000, prp2: 0x2000, start_lba: lba, dword12: 7 }
+    IoWords { command: IoWords::command(2, 1), prp1: 0x1000, prp2: 0x2000, start_lba: lba, dword12: 7 }
 }
 
 #[test]

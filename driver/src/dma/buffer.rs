@@ -10,7 +10,7 @@ use super::prp::{ListShape, PrpPair};
 use super::{DmaError, DmaMemory};
 use crate::transport::Transport;
 
-/// The largest page that a buffer's handle has room for; no Linux has a larger one.
+/// The largest page that is served; no Linux has a larger one.
 const MOST_PAGE_BYTES: u64 = 128 << 10;
 
 /// What a pool of buffers is made of; [`BufferPool::allocate`] makes it.
@@ -38,6 +38,9 @@ struct Shared {
     metadata_bytes: usize,
     metadata_stride: usize,
     bytes_each: usize,
+    page: PageSize,
+    /// Whether a list may be longer than a page.
+    chained: bool,
 }
 
 /// Memory for one command: data, optional metadata, and the PRP list that describes the data.
@@ -57,11 +60,8 @@ struct Inner {
     /// Where the PRP list begins; 0 if two words always do.
     list_iova: u64,
     bytes: u32,
-    /// Dwords from the beginning to the end of its page: what PRP1 alone describes.
-    first_dwords: u16,
-    page_shift: u8,
-    /// Whether the list is longer than a page.
-    chained: bool,
+    /// Bytes from the beginning to the end of its page or of the data: what PRP1 alone describes.
+    first_bytes: u32,
     shared: Arc<Shared>,
 }
 
@@ -103,6 +103,8 @@ impl BufferPool {
             metadata_bytes: self.metadata_bytes,
             metadata_stride,
             bytes_each: self.bytes_each,
+            page,
+            chained: list.is_chained(),
         });
         let buffers = (0..self.count).map(|index| {
             let has_list = list.bytes() > 0;
@@ -111,9 +113,7 @@ impl BufferPool {
                 iova: data_iova + (index * data_stride) as u64,
                 list_iova: if has_list { list_iova } else { 0 },
                 bytes,
-                first_dwords: (self.page_bytes / 4) as u16,
-                page_shift: page.shift(),
-                chained: list.is_chained(),
+                first_bytes: bytes.min(self.page_bytes as u32),
                 shared: Arc::clone(&shared),
             });
             buffer.write_list().map(|()| buffer)
@@ -148,22 +148,12 @@ impl Buffer {
 
     /// The data pointer of a transfer of the first `bytes` bytes; `None` if the buffer does not have so many, or none
     /// are asked for.
-    #[inline]
+    #[inline(always)]
     pub fn prp(&self, bytes: usize) -> Option<PrpPair> {
-        if bytes.wrapping_sub(1) >= self.len() {
-            return None;
-        }
-        let first = usize::from(self.inner.first_dwords) * 4;
-        let prp2 = if bytes <= first {
-            0
-        } else if bytes <= first + (1 << self.inner.page_shift) {
-            self.inner.iova + first as u64
-        } else if self.inner.chained {
-            self.chain_for(bytes as u64)
-        } else {
-            self.inner.list_iova
-        };
-        Some(PrpPair { prp1: self.inner.iova, prp2 })
+        let inner = &*self.inner;
+        // 0 becomes the largest number, and is refused as too long.
+        let prp2 = if bytes.wrapping_sub(1) < inner.first_bytes as usize { 0 } else { inner.second(bytes)? };
+        Some(PrpPair { prp1: inner.iova, prp2 })
     }
 
     /// Copies from `offset` of the data into `into`.
@@ -218,9 +208,8 @@ impl Buffer {
         }
         self.inner.iova = self.inner.shared.data_iova + (self.index() * self.inner.shared.data_stride + offset) as u64;
         self.inner.bytes = (length - offset) as u32;
-        let page_bytes = 1_usize << self.inner.page_shift;
-        self.inner.first_dwords = ((page_bytes - offset % page_bytes) / 4) as u16;
-        self.inner.chained = self.list_shape().is_chained();
+        let page = self.inner.shared.page;
+        self.inner.first_bytes = self.inner.bytes.min((page.bytes() - page.offset(self.inner.iova)) as u32);
         self.write_list()
     }
 
@@ -249,24 +238,41 @@ impl Buffer {
         within(offset, bytes, self.metadata_len())
     }
 
-    fn list_shape(&self) -> ListShape {
-        let page = PageSize::from_field(self.inner.page_shift.saturating_sub(12));
-        ListShape { data: Segment { iova: self.inner.iova, bytes: u64::from(self.inner.bytes) }, page }
-    }
-
-    /// The list of a transfer that may end where a chain has a link.
-    #[cold]
-    fn chain_for(&self, bytes: u64) -> u64 {
-        self.list_shape().list_for(self.inner.list_iova, bytes)
-    }
-
     fn write_list(&mut self) -> Result<(), DmaError> {
         if self.inner.list_iova == 0 {
             return Ok(());
         }
         // SAFETY: the pool gave each buffer a list of its own with room for the whole buffer, of which this is a part;
         // `&mut self` is the only handle on it.
-        unsafe { self.list_shape().write(&self.inner.shared.memory, self.inner.list_iova) }
+        unsafe { self.inner.list_shape().write(&self.inner.shared.memory, self.inner.list_iova) }
+    }
+}
+
+impl Inner {
+    /// The second entry of a transfer that goes beyond the first page, if the buffer is that long.
+    #[inline]
+    fn second(&self, bytes: usize) -> Option<u64> {
+        if bytes.wrapping_sub(1) >= self.bytes as usize {
+            return None;
+        }
+        let first_bytes = self.first_bytes as usize;
+        Some(if bytes - first_bytes <= self.shared.page.bytes() as usize {
+            self.iova + first_bytes as u64
+        } else if self.shared.chained {
+            self.chain_for(bytes as u64)
+        } else {
+            self.list_iova
+        })
+    }
+
+    fn list_shape(&self) -> ListShape {
+        ListShape { data: Segment { iova: self.iova, bytes: u64::from(self.bytes) }, page: self.shared.page }
+    }
+
+    /// The list of a transfer that may end where a chain has a link.
+    #[cold]
+    fn chain_for(&self, bytes: u64) -> u64 {
+        self.list_shape().list_for(self.list_iova, bytes)
     }
 }
 
@@ -298,7 +304,7 @@ mod tests {
 
     /// Walks a data pointer as a controller does, reading lists from `memory`; gives the IOVAs of every byte run.
     fn walk(buffer: &Buffer, bytes: usize) -> Vec<(u64, usize)> {
-        let page = 1 << buffer.inner.page_shift;
+        let page = buffer.inner.shared.page.bytes();
         let read = |iova: u64| {
             let mut word = [0; 8];
             let place = (iova - buffer.inner.shared.memory.iova()) as usize;

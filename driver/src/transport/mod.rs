@@ -289,6 +289,11 @@ pub trait DoorbellTarget: Send + Sync + fmt::Debug {
     /// `value` was written to the doorbell at `offset` of BAR0.
     fn write_doorbell(&self, offset: u64, value: u32);
 
+    /// Whether it wants to see what goes through the queues, by the two methods below.
+    fn watches(&self) -> bool {
+        false
+    }
+
     /// `entry` is in the submission queue whose doorbell at `offset` is about to be rung.
     fn submitted(&self, offset: u64, entry: &SubmissionEntry) {
         let _ = (offset, entry);
@@ -305,17 +310,25 @@ pub trait DoorbellTarget: Send + Sync + fmt::Debug {
 pub struct CalledDoorbell {
     target: Arc<dyn DoorbellTarget>,
     offset: u64,
+    /// Asked once: what nobody watches costs a queue next to nothing.
+    watched: bool,
 }
 
 impl CalledDoorbell {
     /// A doorbell at `offset` whose writes go to `target`.
     pub fn new(target: Arc<dyn DoorbellTarget>, offset: u64) -> Self {
-        Self { target, offset }
+        let watched = target.watches();
+        Self { target, offset, watched }
     }
 }
 
 impl Doorbell for CalledDoorbell {
     const WATCHES: bool = true;
+
+    #[inline]
+    fn watches(&self) -> bool {
+        self.watched
+    }
 
     fn ring(&self, value: u32) {
         self.target.write_doorbell(self.offset, value);
@@ -332,6 +345,10 @@ impl Doorbell for CalledDoorbell {
 
 impl Doorbell for DoorbellKind {
     const WATCHES: bool = true;
+
+    fn watches(&self) -> bool {
+        matches!(self, Self::Called(doorbell) if doorbell.watches())
+    }
 
     fn ring(&self, value: u32) {
         match self {

@@ -226,6 +226,10 @@ impl DoorbellTarget for TracedDoorbell {
         self.doorbell.ring(value);
     }
 
+    fn watches(&self) -> bool {
+        true
+    }
+
     fn submitted(&self, doorbell_offset: u64, entry: &SubmissionEntry) {
         self.tell(&Event::Submitted { doorbell_offset, entry: *entry });
     }

@@ -167,7 +167,7 @@ impl Host {
     fn submit(&mut self, pair: &mut Pair<'_>, whole: bool) {
         let buffer = self.next;
         self.next += 1;
-        let io = IoWords { opcode: 2, nsid: 1, prp1: 0x1000, prp2: 0, start_lba: 7, dword12: 0 };
+        let io = IoWords { command: IoWords::command(2, 1), prp1: 0x1000, prp2: 0, start_lba: 7, dword12: 0 };
         let taken =
             if whole { pair.submit(&[6, 0, 0, 1, 2, 3, 4, 5], buffer, 9) } else { pair.submit_io(&io, buffer, 9) };
         match taken {
