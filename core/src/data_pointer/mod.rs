@@ -30,6 +30,17 @@ pub trait ListMemory {
     fn unit_iova(&self, unit: usize) -> Option<u64>;
     /// Writes `value` as the 64-bit word `index` of unit `unit`, in little-endian byte order.
     fn put(&mut self, unit: usize, index: usize, value: u64);
+    /// Writes `count` words from `index` on, all in one unit: `first`, and each `step` more than the one before.
+    ///
+    /// The pages of a buffer follow each other, so nearly all of a list is written through this; memory that can do better
+    /// than word by word does.
+    fn put_run(&mut self, unit: usize, index: usize, first: u64, step: u64, count: usize) {
+        let mut value = first;
+        for index in index..index.saturating_add(count) {
+            self.put(unit, index, value);
+            value = value.wrapping_add(step);
+        }
+    }
 }
 
 /// No list memory: what needs a list is refused.

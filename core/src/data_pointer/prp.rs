@@ -141,21 +141,30 @@ pub fn build_at(
             return Err(DataPointerError::InnerBorder { iova: last.wrapping_add(1) });
         }
         prp.bytes = prp.bytes.checked_add(segment.bytes).ok_or(too_long)?;
-        let first_page = segment.iova - page.offset(segment.iova);
-        for number in 0..pages(segment.iova, segment.bytes, page) {
-            let address = first_page + number * page.bytes();
-            match entries {
-                0 => {}
-                1 => prp.second_page = address,
-                2 => {
-                    let page_of_list = list.unit_iova(0).ok_or(DataPointerError::ListTooShort { units: 0 })?;
-                    prp.list = page_of_list + first_word as u64 * 8;
-                    writer.push(prp.second_page, list)?;
-                    writer.push(address, list)?;
-                }
-                _ => writer.push(address, list)?,
+        let mut run = Run {
+            address: segment.iova - page.offset(segment.iova),
+            step: page.bytes(),
+            count: pages(segment.iova, segment.bytes, page),
+        };
+        // The first page is entry 1; the second one is the first word of the list, if there turns out to be one.
+        if entries == 0 {
+            run.next();
+            entries = 1;
+        }
+        if entries == 1
+            && let Some(second_page) = run.next()
+        {
+            prp.second_page = second_page;
+            entries = 2;
+        }
+        if run.count > 0 {
+            if entries == 2 {
+                let page_of_list = list.unit_iova(0).ok_or(DataPointerError::ListTooShort { units: 0 })?;
+                prp.list = page_of_list + first_word as u64 * 8;
+                writer.push(Run { address: prp.second_page, step: 0, count: 1 }, list)?;
             }
-            entries += 1;
+            entries += run.count;
+            writer.push(run, list)?;
         }
     }
     writer.finish(list);
@@ -165,6 +174,24 @@ pub fn build_at(
         _ => prp.list,
     };
     Ok(prp)
+}
+
+/// Pages that follow each other.
+struct Run {
+    address: u64,
+    step: u64,
+    count: u64,
+}
+
+impl Run {
+    /// Takes the first page off.
+    fn next(&mut self) -> Option<u64> {
+        self.count = self.count.checked_sub(1)?;
+        let address = self.address;
+        // Behind the last page there may be no address.
+        self.address = address.wrapping_add(self.step);
+        Some(address)
+    }
 }
 
 /// Fills list pages. The word at the end of a page is held back until it is known whether it is the last entry of all
@@ -177,20 +204,24 @@ struct ListWriter {
 }
 
 impl ListWriter {
-    fn push(&mut self, address: u64, list: &mut impl ListMemory) -> Result<(), DataPointerError> {
-        if let Some(last) = self.pending.take() {
-            let next = self.unit + 1;
-            let link = list.unit_iova(next).ok_or(DataPointerError::ListTooShort { units: next })?;
-            list.put(self.unit, self.index, link);
-            self.unit = next;
-            list.put(next, 0, last);
-            self.index = 1;
-        }
-        if self.index + 1 == self.words {
-            self.pending = Some(address);
-        } else {
-            list.put(self.unit, self.index, address);
-            self.index += 1;
+    fn push(&mut self, mut run: Run, list: &mut impl ListMemory) -> Result<(), DataPointerError> {
+        while run.count > 0 {
+            if let Some(last) = self.pending.take() {
+                let next = self.unit + 1;
+                let link = list.unit_iova(next).ok_or(DataPointerError::ListTooShort { units: next })?;
+                list.put(self.unit, self.index, link);
+                self.unit = next;
+                list.put(next, 0, last);
+                self.index = 1;
+            }
+            let fits = run.count.min((self.words - 1 - self.index) as u64);
+            list.put_run(self.unit, self.index, run.address, run.step, fits as usize);
+            self.index += fits as usize;
+            run.address = run.address.wrapping_add(run.step.wrapping_mul(fits));
+            run.count -= fits;
+            if self.index + 1 == self.words {
+                self.pending = run.next();
+            }
         }
         Ok(())
     }

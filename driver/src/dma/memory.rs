@@ -176,6 +176,41 @@ impl DmaMemory {
         Ok(())
     }
 
+    /// Writes `count` little-endian words to `offset`, a multiple of 8: `first`, and each `step` more than the one before.
+    ///
+    /// # Safety
+    /// As [`DmaMemory::copy_in_shared`].
+    #[inline]
+    pub(super) unsafe fn progression_in_shared(
+        &self,
+        offset: usize,
+        first: u64,
+        step: u64,
+        count: usize,
+    ) -> Result<(), DmaError> {
+        let bytes = count.checked_mul(size_of::<u64>()).filter(|_| offset.is_multiple_of(size_of::<u64>()));
+        let mut to = self.pointer(offset, bytes.unwrap_or(usize::MAX))?.cast::<u64>();
+        let mut value = first;
+        let mut next = || {
+            let now = value;
+            value = now.wrapping_add(step);
+            now.to_le()
+        };
+        for _ in 0..count / 4 {
+            let four = [next(), next(), next(), next()];
+            // SAFETY: `pointer` has checked the range, and the mapping begins at a page, so a multiple of 8 is aligned; the
+            // caller keeps other threads away.
+            unsafe { to.cast::<[u64; 4]>().write(four) };
+            // SAFETY: at most `count` words further, behind the last of the range.
+            to = unsafe { to.add(4) };
+        }
+        for index in 0..count % 4 {
+            // SAFETY: as above; these are the last words of the range.
+            unsafe { to.add(index).write(next()) };
+        }
+        Ok(())
+    }
+
     /// Sets `bytes` bytes from `offset` to `value`, through a shared handle.
     ///
     /// # Safety

@@ -72,6 +72,14 @@ impl ListShape {
     /// # Safety
     /// No other thread of this process may access [`ListShape::bytes`] bytes from there meanwhile.
     pub(super) unsafe fn write(self, memory: &DmaMemory, list_iova: u64) -> Result<(), DmaError> {
+        let page_bytes = self.page.bytes();
+        // So little that a page of the list describes it, wherever it begins: the usual list, and one progression.
+        if self.data.bytes < page_bytes * (page_bytes / ENTRY_BYTES as u64) {
+            let second_page = self.data.iova - self.page.offset(self.data.iova) + page_bytes;
+            let (place, entries) = ((list_iova - memory.iova()) as usize, self.entries(self.data.bytes) as usize);
+            // SAFETY: the caller keeps other threads away.
+            return unsafe { memory.progression_in_shared(place, second_page, page_bytes, entries) };
+        }
         let place = |iova| ListPlace { memory, iova, page: self.page, written: Ok(()) };
         let mut first = place(list_iova);
         prp::build([self.data], self.page, &mut first)?;
@@ -118,6 +126,15 @@ impl ListMemory for ListPlace<'_> {
         let place = (iova - self.memory.iova()) as usize;
         // SAFETY: only `ListShape::write` makes a `ListPlace`, and its caller keeps other threads away.
         if let Err(error) = unsafe { self.memory.copy_in_shared(place, &value.to_le_bytes()) } {
+            self.written = Err(error);
+        }
+    }
+
+    fn put_run(&mut self, unit: usize, index: usize, first: u64, step: u64, count: usize) {
+        let iova = self.iova + unit as u64 * self.page.bytes() + (index * ENTRY_BYTES) as u64;
+        let place = (iova - self.memory.iova()) as usize;
+        // SAFETY: as in `put`.
+        if let Err(error) = unsafe { self.memory.progression_in_shared(place, first, step, count) } {
             self.written = Err(error);
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! It stands between the driver and any other transport, so that a conversation with a real drive and one with the
 //! emulator are told in the same words. Doorbells become calls, which is what lets the queue show its entries
-//! ([`Doorbell::WATCHES`]); a queue without a trace is compiled without any of it.
+//! ([`Doorbell::WATCHES`]); a queue with mapped doorbells is compiled without any of it.
 //!
 //! The order of the events is the order in which they happened here: an entry is told before its doorbell, a completion
 //! when it was found.
