@@ -4,6 +4,73 @@
 //! completion; there is no way to touch a buffer in between, to free it early, or to use one queue from two threads.
 //! Submitting does not tell the controller: [`IoQueue::ring`] does, once for a batch.
 //!
+//! This is how it is used, and what the compiler makes of misuse:
+//!
+//! ```
+//! # use nvmetal_core::queue::Doorbell;
+//! # use nvmetal_driver::{dma::Buffer, error::DriverError, io_queue::{Io, IoQueue, RejectedReason}};
+//! /// Reads block 0; the buffer comes back with the completion.
+//! fn read<D: Doorbell>(queue: &mut IoQueue<D>, buffer: Buffer) -> Result<Option<Buffer>, DriverError> {
+//!     if let Err(rejected) = queue.submit(Io::read(0, 1), buffer, queue.clock().now_ns()) {
+//!         assert_eq!(rejected.reason, RejectedReason::Full);
+//!         return Ok(Some(rejected.payload));
+//!     }
+//!     queue.ring();
+//!     let mut back = None;
+//!     while back.is_none() {
+//!         queue.poll(1, |done| back = Some(done.buffer))?;
+//!     }
+//!     Ok(back)
+//! }
+//! ```
+//!
+//! Using a buffer again while it is in flight: it has been moved.
+//!
+//! ```compile_fail,E0382
+//! # use nvmetal_core::queue::Doorbell;
+//! # use nvmetal_driver::{dma::Buffer, io_queue::{Io, IoQueue}};
+//! fn reuse<D: Doorbell>(queue: &mut IoQueue<D>, mut buffer: Buffer) {
+//!     let _ = queue.submit(Io::read(0, 1), buffer, 0);
+//!     buffer.fill(0);
+//! }
+//! ```
+//!
+//! Freeing it early: the same.
+//!
+//! ```compile_fail,E0382
+//! # use nvmetal_core::queue::Doorbell;
+//! # use nvmetal_driver::{dma::Buffer, io_queue::{Io, IoQueue}};
+//! fn free<D: Doorbell>(queue: &mut IoQueue<D>, buffer: Buffer) {
+//!     let _ = queue.submit(Io::read(0, 1), buffer, 0);
+//!     drop(buffer);
+//! }
+//! ```
+//!
+//! One queue in two threads: there is no second borrow to submit with.
+//!
+//! ```compile_fail,E0499
+//! # use nvmetal_core::queue::Doorbell;
+//! # use nvmetal_driver::io_queue::IoQueue;
+//! fn share<D: Doorbell + Send>(queue: &mut IoQueue<D>) {
+//!     std::thread::scope(|threads| {
+//!         threads.spawn(|| queue.ring());
+//!         threads.spawn(|| queue.ring());
+//!     });
+//! }
+//! ```
+//!
+//! Nor is there one to look with: a queue is not `Sync`.
+//!
+//! ```compile_fail,E0277
+//! # use nvmetal_core::queue::Doorbell;
+//! # use nvmetal_driver::io_queue::IoQueue;
+//! fn look<D: Doorbell + Sync>(queue: &IoQueue<D>) {
+//!     std::thread::scope(|threads| {
+//!         threads.spawn(|| queue.in_flight());
+//!     });
+//! }
+//! ```
+//!
 //! Dropping a queue deletes it on the controller first. Only when that has been confirmed do the buffers that were still
 //! in flight go back to their pool; otherwise they, and the rings, are leaked.
 //!
