@@ -2,6 +2,7 @@
 //!
 //! Ringing a doorbell *is* the device: it reads the new entries' command ids and posts a completion for each before the
 //! ring returns, so every poll finds what it waits for. Bring-up goes to the emulator; nothing of that is measured.
+#![forbid(unsafe_code)]
 #![allow(dead_code)] // Each of the two benches uses its part.
 
 use std::sync::{Arc, Mutex, PoisonError};
