@@ -175,7 +175,7 @@ fn what_cannot_be_run_is_refused_before_the_first_io() {
         Job { limits: Limits::default(), ..ios(1) },
     ] {
         let error = run(&target, &job, EngineChoice::Auto, &mut ()).expect_err("it cannot be run");
-        assert!(matches!(error, DriverError::Request(_)), "{error:?}");
+        assert!(matches!(error, DriverError::Job(_)), "{error:?}");
     }
 }
 
