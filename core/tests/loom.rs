@@ -106,8 +106,10 @@ fn setup() -> (Pair, Device) {
 }
 
 const IO: IoWords = IoWords { command: IoWords::command(2, 1), prp1: 11, prp2: 22, start_lba: 33, dword12: 7 };
-/// Head 1, queue 1, command 0, phase 1.
-const COMPLETED: u64 = 1 | 1 << 16 | 1 << 48;
+/// The id of the first command in a table of one slot: generations count down from the highest that is used.
+const FIRST_CID: u64 = 0xfffe;
+/// Head 1, queue 1, the first command, phase 1.
+const COMPLETED: u64 = 1 | 1 << 16 | FIRST_CID << 32 | 1 << 48;
 
 /// Who sees the doorbell sees the entry.
 #[test]
@@ -118,7 +120,7 @@ fn submission_release() {
             if device.tail.0.load(Ordering::Relaxed) == 1 {
                 fence(Ordering::Acquire);
                 let words: Vec<u64> = (0..8).map(|index| device.submissions.0[0].load(index)).collect();
-                assert_eq!(words, [2 | 1 << 32, 0, 0, 11, 22, 33, 7, 0]);
+                assert_eq!(words, [2 | FIRST_CID << 16 | 1 << 32, 0, 0, 11, 22, 33, 7, 0]);
             }
         });
         pair.submit_io(&IO, 5, 0).unwrap();
