@@ -79,6 +79,7 @@
 #![forbid(unsafe_code)]
 
 mod any;
+mod care;
 mod wait;
 
 use core::fmt;
@@ -93,8 +94,8 @@ use nvmetal_core::number::ZeroBasedU16;
 use nvmetal_core::queue::shadow::Shadowed;
 use nvmetal_core::queue::slot::MAX_SLOTS;
 use nvmetal_core::queue::{
-    CompletionRing, DeviceQuiet, Done, Doorbell, Generations, IoWords, Parts, QueuePair, RefusedReason, Slot,
-    SlotTable, SubmissionRing,
+    CompletionRing, DeviceQuiet, Done, Doorbell, Generations, IoWords, Parts, QueuePair, Slot, SlotTable,
+    SubmissionRing,
 };
 use nvmetal_core::register;
 
@@ -104,6 +105,7 @@ use crate::dma::{Buffer, RingBuffer};
 use crate::error::DriverError;
 use crate::transport::{CalledDoorbell, DoorbellKind, Interrupt, MappedDoorbell, Waiting};
 
+pub use care::ScatterPayload;
 use wait::{Adaptive, Next};
 pub use wait::{MOST_NS as HYBRID_POLLS_MOST_NS, Wait};
 
@@ -191,8 +193,12 @@ pub enum RejectedReason {
     Length,
     /// Beyond the end of the namespace.
     Range,
-    /// The buffer is shorter than the blocks.
+    /// The buffer is shorter than the blocks, with the metadata between them if there is some.
     Buffer,
+    /// The blocks have metadata in a place of its own, and the buffer has no room for it.
+    Metadata,
+    /// The controller takes no scatter gather list like this.
+    Sgl,
 }
 
 impl RejectedReason {
@@ -204,6 +210,8 @@ impl RejectedReason {
             Self::Length => "a command moves 1 to 65536 blocks",
             Self::Range => "the blocks lie beyond the end of the namespace",
             Self::Buffer => "the buffer is shorter than the blocks",
+            Self::Metadata => "the buffer has no room for the blocks' metadata",
+            Self::Sgl => "the controller takes no scatter gather list, or none so aligned",
         }
     }
 }
@@ -241,7 +249,7 @@ pub struct IoQueue<D: Doorbell, P: Payload = Buffer> {
     namespace: Namespace,
     /// The namespace's id in its place in an entry.
     nsid_word: u64,
-    /// A command of any length that begins below this block ends in the namespace.
+    /// A command of any length that begins below this block ends in the namespace, and has no metadata.
     any_length_below_lba: u64,
     clock: Clock,
     timeout_ns: u64,
@@ -413,7 +421,10 @@ impl Making<'_> {
             ended: false,
             namespace: self.namespace,
             nsid_word: IoWords::command(0, self.namespace.nsid),
-            any_length_below_lba: self.namespace.blocks.saturating_add(1).saturating_sub(MOST_BLOCKS),
+            any_length_below_lba: match self.namespace.metadata_bytes {
+                0 => self.namespace.blocks.saturating_add(1).saturating_sub(MOST_BLOCKS),
+                _ => 0,
+            },
             clock: self.controller.clock().clone(),
             timeout_ns: self.options.timeout_ns,
             look_at_ns: 0,
@@ -468,8 +479,8 @@ impl<D: Doorbell, P: Payload> IoQueue<D, P> {
         if u64::from(zero_based) >= MOST_BLOCKS {
             return reject(RejectedReason::Length, payload);
         }
-        if io.lba >= self.any_length_below_lba && self.ends_beyond(&io) {
-            return reject(RejectedReason::Range, payload);
+        if io.lba >= self.any_length_below_lba {
+            return self.submit_with_care(io, payload, stamp_ns);
         }
         let bytes = (io.blocks as usize) << self.namespace.lba_shift;
         let Some(prp) = payload.buffer().prp(bytes) else { return reject(RejectedReason::Buffer, payload) };
@@ -480,20 +491,7 @@ impl<D: Doorbell, P: Payload> IoQueue<D, P> {
             start_lba: io.lba,
             dword12: zero_based | io.flags,
         };
-        self.pair.submit_io(&words, payload, stamp_ns).map_err(|refused| Rejected {
-            reason: match refused.reason {
-                RefusedReason::Full => RejectedReason::Full,
-                RefusedReason::Stopped => RejectedReason::Stopped,
-            },
-            payload: refused.buffer,
-        })
-    }
-
-    /// Whether a command that begins near the end of the namespace goes beyond it.
-    #[inline(never)]
-    fn ends_beyond(&self, io: &Io) -> bool {
-        let end_lba = io.lba.checked_add(u64::from(io.blocks));
-        end_lba.is_none_or(|end_lba| end_lba > self.namespace.blocks)
+        self.pair.submit_io(&words, payload, stamp_ns).map_err(care::rejected)
     }
 
     /// Tells the controller of all commands since the last time.

@@ -156,6 +156,11 @@ impl Buffer {
         Some(PrpPair { prp1: inner.iova, prp2 })
     }
 
+    /// The controller's memory page that the buffer was made for.
+    pub(super) fn page(&self) -> PageSize {
+        self.inner.shared.page
+    }
+
     /// Copies from `offset` of the data into `into`.
     pub fn copy_out(&self, offset: usize, into: &mut [u8]) -> Result<(), DmaError> {
         self.check(offset, into.len())?;

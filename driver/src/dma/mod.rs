@@ -1,9 +1,9 @@
 //! Memory that the device may reach.
 //!
-//! Three types, from the outside in. A [`DmaMemory`] is one allocation that a transport has mapped for the device: queues,
+//! Four types, from the outside in. A [`DmaMemory`] is one allocation that a transport has mapped for the device: queues,
 //! pools and the host memory buffer are made of it. A [`BufferPool`] cuts one such allocation into equal [`Buffer`]s, and
 //! a buffer is what travels with one command: it knows its IOVA and has its PRP list ready, so that submitting it again
-//! costs nothing but storing two words.
+//! costs nothing but storing two words. Several buffers become the data of one command as a [`ScatterList`].
 //!
 //! Why a memfd and not plain anonymous memory: a device in another process (vfio-user) can only reach memory that has a
 //! descriptor to be sent, and with one kind of memory for all transports there is one kind of bug. It is sealed against
@@ -22,11 +22,13 @@ mod buffer;
 mod memory;
 mod prp;
 mod ring;
+mod scatter;
 
 pub use buffer::{Buffer, BufferPool};
 pub use memory::{DmaMemory, PageKind, leaked_bytes};
 pub use prp::PrpPair;
 pub use ring::RingBuffer;
+pub use scatter::{BufferMut, DataPointer, NotScattered, ScatterList, ScatterPiece};
 
 use crate::transport::TransportError;
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use nvmetal_core::queue::Done;
 
-use super::{AnyIoQueue, Io, Overdue, Payload, Rejected, Wait};
+use super::{AnyIoQueue, Io, Overdue, Payload, Rejected, ScatterPayload, Wait};
 use crate::clock::Clock;
 use crate::controller::{Controller, Namespace};
 use crate::error::DriverError;
@@ -65,6 +65,14 @@ impl<P: Payload> AnyIoQueue<P> {
     /// As [`super::IoQueue::submit`].
     pub fn submit(&mut self, io: Io, payload: P, stamp_ns: u64) -> Result<u16, Rejected<P>> {
         each!(self, queue => queue.submit(io, payload, stamp_ns))
+    }
+
+    /// As [`super::IoQueue::submit_scattered`].
+    pub fn submit_scattered(&mut self, io: Io, payload: P, stamp_ns: u64) -> Result<u16, Rejected<P>>
+    where
+        P: ScatterPayload,
+    {
+        each!(self, queue => queue.submit_scattered(io, payload, stamp_ns))
     }
 
     /// As [`super::IoQueue::ring`].

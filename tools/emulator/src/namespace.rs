@@ -1,11 +1,54 @@
 //! Namespaces: how blocks map to the media's bytes, and what is known of each.
 #![forbid(unsafe_code)]
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::media::{Media, Sparse};
 use crate::model::MediaKind;
 use crate::options::Options;
+
+/// The metadata of the blocks: as it was written, or zeros.
+#[derive(Debug)]
+pub(crate) struct Metadata {
+    /// It follows the data of each block.
+    pub(crate) extended: bool,
+    /// What was written, by block.
+    written: HashMap<u64, Box<[u8]>>,
+    /// A block's metadata where nothing was written.
+    zeros: Box<[u8]>,
+}
+
+impl Metadata {
+    fn new(options: &Options) -> Self {
+        let zeros = vec![0; options.metadata_bytes.into()].into_boxed_slice();
+        Self { extended: options.metadata_extended && !zeros.is_empty(), written: HashMap::new(), zeros }
+    }
+
+    /// Bytes of a block's metadata; 0 for none.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.zeros.len() as u64
+    }
+
+    /// Where a command's metadata is for the `index`th of its blocks, if it has a place of its own.
+    pub(crate) fn separate_iova(&self, mptr: u64, index: u64) -> Option<u64> {
+        (!self.extended && !self.zeros.is_empty()).then(|| mptr.wrapping_add(index * self.bytes()))
+    }
+
+    /// A block's metadata.
+    pub(crate) fn of(&self, block: u64) -> &[u8] {
+        self.written.get(&block).unwrap_or(&self.zeros)
+    }
+
+    /// A block's metadata, to be overwritten.
+    pub(crate) fn of_mut(&mut self, block: u64) -> &mut [u8] {
+        self.written.entry(block).or_insert_with(|| self.zeros.clone())
+    }
+
+    /// Zeros from now on.
+    pub(crate) fn forget(&mut self, first: u64, count: u64) {
+        self.written.retain(|block, _| !(first..first + count).contains(block));
+    }
+}
 
 /// One namespace.
 #[derive(Debug)]
@@ -16,6 +59,7 @@ pub(crate) struct Namespace {
     /// A logical block has 2^lbads bytes.
     pub(crate) lbads: u8,
     pub(crate) media: Media,
+    pub(crate) metadata: Metadata,
     /// Blocks that cannot be read until they are written again.
     pub(crate) unreadable: HashSet<u64>,
 }
@@ -31,12 +75,24 @@ impl Namespace {
                 Media::Sparse(Sparse::new(blocks * lba_bytes, options.written.then_some(options.seed)))
             }
         };
-        Self { nsid, blocks, lbads: lba_bytes.trailing_zeros() as u8, media, unreadable: HashSet::new() }
+        Self {
+            nsid,
+            blocks,
+            lbads: lba_bytes.trailing_zeros() as u8,
+            media,
+            metadata: Metadata::new(options),
+            unreadable: HashSet::new(),
+        }
     }
 
     /// Bytes of a logical block.
     pub(crate) fn lba_bytes(&self) -> u64 {
         1 << self.lbads
+    }
+
+    /// Bytes that cross the link for `count` blocks, without metadata that lies in a place of its own.
+    pub(crate) fn transfer_bytes(&self, count: u64) -> u64 {
+        (count << self.lbads) + if self.metadata.extended { count * self.metadata.bytes() } else { 0 }
     }
 
     /// Blocks that are allocated.

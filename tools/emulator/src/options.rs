@@ -29,6 +29,10 @@ pub struct Options {
     pub mdts: u8,
     /// I/O queue pairs that the controller has.
     pub queues: u16,
+    /// Bytes of metadata of each block.
+    pub metadata_bytes: u16,
+    /// Whether the metadata follows the data of each block, instead of lying in a place of its own.
+    pub metadata_extended: bool,
     /// Whether it has shadow doorbells (Doorbell Buffer Config).
     pub shadow_doorbells: bool,
     /// Seed of everything random.
@@ -102,6 +106,10 @@ const OPTIONS: &[OptionRow] = &[
         set: |o, v| { o.model.capacity = value::number(v)?.checked_mul(u64::from(o.model.lba)).filter(|&b| b >= 4096)?; Some(()) } },
     OptionRow { name: "lba", form: "512 or 4096", what: "bytes of a logical block",
         set: |o, v| { o.model.lba = v.parse().ok().filter(|&b| b == 512 || b == 4096)?; Some(()) } },
+    OptionRow { name: "metadata", form: "0, or 8 to 64 bytes in multiples of 8", what: "metadata of each block",
+        set: |o, v| { o.metadata_bytes = v.parse().ok().filter(|&m: &u16| m <= 64 && m.is_multiple_of(8))?; Some(()) } },
+    OptionRow { name: "metadata-extended", form: "yes or no", what: "whether metadata follows each block's data, not in a place of its own",
+        set: |o, v| { o.metadata_extended = value::yes_no(v)?; Some(()) } },
     OptionRow { name: "mdts", form: "0 to 20", what: "largest transfer, 2^MDTS pages of 4 KiB; 0 for no limit",
         set: |o, v| { o.mdts = v.parse().ok().filter(|&m| m <= 20)?; Some(()) } },
     OptionRow { name: "queues", form: "1 to 65534", what: "I/O queue pairs",
@@ -135,6 +143,8 @@ impl Options {
             written: true,
             removed_at: None,
             faults: Vec::new(),
+            metadata_bytes: 0,
+            metadata_extended: false,
             mdts: 9,
             queues: 64,
             shadow_doorbells: false,

@@ -6,7 +6,7 @@
 use nvmetal_core::command::admin::Identify;
 use nvmetal_core::command::{Command, SubmissionEntry};
 use nvmetal_core::identify::{
-    ActiveNamespaceList, Controller, ControllerType, Dlfeat, EntrySize, FormattedLbaSize, Frmw, LbaFormat, Lpa,
+    ActiveNamespaceList, Controller, ControllerType, Dlfeat, EntrySize, FormattedLbaSize, Frmw, LbaFormat, Lpa, Mc,
     Namespace as NamespaceData, Oacs, Oncs, Sgls, Vwc,
 };
 use nvmetal_core::number::ZeroBasedU8;
@@ -117,7 +117,7 @@ impl Emulator {
         if nsid == u32::MAX {
             // Capabilities that all namespaces share: the formats.
             let mut data = NamespaceData::default();
-            formats(&mut data);
+            formats(&mut data, self.options.metadata_bytes);
             return Ok(data);
         }
         if nsid == 0 {
@@ -178,26 +178,35 @@ fn text(field: &mut [u8], value: &str) {
     }
 }
 
-fn formats(data: &mut NamespaceData) {
-    data.nlbaf = ZeroBasedU8::from_bits(1);
-    for (format, lbads) in data.lbaf.iter_mut().zip([9, 12]) {
-        *format = LbaFormat { lbads, ..LbaFormat::default() };
+/// Blocks of both sizes, and where the drive has metadata, the same with it.
+fn formats(data: &mut NamespaceData, metadata_bytes: u16) {
+    let formats = [(9, 0), (12, 0), (9, metadata_bytes), (12, metadata_bytes)];
+    let count = if metadata_bytes == 0 { 2 } else { 4 };
+    data.nlbaf = ZeroBasedU8::from_bits(count - 1);
+    for (format, (lbads, ms)) in data.lbaf.iter_mut().zip(formats).take(count.into()) {
+        *format = LbaFormat { lbads, ms: U16::new(ms), ..LbaFormat::default() };
+    }
+    if metadata_bytes != 0 {
+        data.mc = Mc::default().with_extended(true).with_separate(true);
     }
 }
 
 fn describe(namespace: &Namespace, seed: u64) -> NamespaceData {
+    let metadata_bytes = namespace.metadata.bytes() as u16;
     let mut data = NamespaceData {
         nsze: U64::new(namespace.blocks),
         ncap: U64::new(namespace.blocks),
         nuse: U64::new(namespace.used_blocks()),
-        flbas: FormattedLbaSize::default().with_index_low(u8::from(namespace.lbads == 12)),
+        flbas: FormattedLbaSize::default()
+            .with_index_low(u8::from(namespace.lbads == 12) + if metadata_bytes == 0 { 0 } else { 2 })
+            .with_extended(namespace.metadata.extended),
         dlfeat: Dlfeat::from_bits(0b1001), // Deallocated blocks read as zeros.
         nvmcap: U128::new(u128::from(namespace.blocks) * u128::from(namespace.lba_bytes())),
         nguid: nguid(namespace.nsid, seed),
         eui64: eui64(namespace.nsid, seed),
         ..NamespaceData::default()
     };
-    formats(&mut data);
+    formats(&mut data, metadata_bytes);
     data
 }
 

@@ -49,6 +49,7 @@ impl Emulator {
     fn zero(&mut self, nsid: u32, first: u64, count: u64) -> Result<(), Status> {
         let namespace = self.namespace(nsid).ok_or(code::INVALID_NAMESPACE)?;
         namespace.unreadable.retain(|block| !(first..first + count).contains(block));
+        namespace.metadata.forget(first, count);
         let lbads = namespace.lbads;
         if let Media::Sparse(media) = &mut namespace.media {
             media.deallocate(first << lbads, count << lbads);

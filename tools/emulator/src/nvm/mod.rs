@@ -157,7 +157,7 @@ impl Emulator {
         if !namespace.contains(first, count) {
             return Err(code::LBA_OUT_OF_RANGE);
         }
-        let (first, bytes) = (first << namespace.lbads, count << namespace.lbads);
+        let (first, bytes) = (first << namespace.lbads, namespace.transfer_bytes(count));
         if mdts != 0 && bytes > 4096 << mdts && kind != WorkKind::Verify && kind != WorkKind::Describe {
             return Err(code::INVALID_FIELD);
         }

@@ -10,7 +10,7 @@ use crate::controller::status as code;
 use crate::emulator::Emulator;
 use crate::guest_memory::Access;
 use crate::media::{Media, Piece};
-use crate::namespace::Namespace;
+use crate::namespace::{Metadata, Namespace};
 
 /// Whether all blocks can be read.
 fn readable(namespace: &Namespace, first: u64, count: u64) -> Result<(), Status> {
@@ -25,6 +25,16 @@ fn readable(namespace: &Namespace, first: u64, count: u64) -> Result<(), Status>
     if broken { Err(code::UNRECOVERED_READ_ERROR) } else { Ok(()) }
 }
 
+/// The blocks in runs that are moved at once: all of them, or where they have metadata, one by one.
+fn runs(metadata: &Metadata, first: u64, count: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
+    let each = if metadata.bytes() == 0 { count } else { 1 };
+    (first..first + count).step_by(each.max(1) as usize).map(move |block| (block, each))
+}
+
+fn same(same: bool) -> Result<(), Status> {
+    if same { Ok(()) } else { Err(code::COMPARE_FAILURE) }
+}
+
 impl Emulator {
     fn resolve_data(&mut self, flight: &Flight, access: &Access<'_>) -> Result<(), Status> {
         self.pieces.resolve(&flight.entry, flight.bytes, self.registers.page_bytes(), access)
@@ -37,12 +47,19 @@ impl Emulator {
         let Self { namespaces, pieces, health, .. } = self;
         let namespace = namespaces.iter_mut().find(|n| n.nsid == nsid).ok_or(code::INVALID_NAMESPACE)?;
         readable(namespace, first, count)?;
-        let lbads = namespace.lbads;
-        if let Media::Sparse(media) = &mut namespace.media {
-            media.read(first << lbads, flight.bytes, |piece| match piece {
-                Piece::Bytes(bytes) => pieces.send(bytes, access),
-                Piece::Zeros(count) => pieces.send_zeros(count as u64, access),
-            })?;
+        let Namespace { lbads, media, metadata, .. } = namespace;
+        if let Media::Sparse(media) = media {
+            for (block, count) in runs(metadata, first, count) {
+                media.read(block << *lbads, count << *lbads, |piece| match piece {
+                    Piece::Bytes(bytes) => pieces.send(bytes, access),
+                    Piece::Zeros(count) => pieces.send_zeros(count as u64, access),
+                })?;
+                if metadata.extended {
+                    pieces.send(metadata.of(block), access)?;
+                } else if let Some(iova) = metadata.separate_iova(flight.entry.mptr(), block - first) {
+                    access.write(iova, metadata.of(block)).map_err(|_| code::DATA_TRANSFER_ERROR)?;
+                }
+            }
         }
         health.read_commands += 1;
         health.read_bytes += flight.bytes;
@@ -58,9 +75,16 @@ impl Emulator {
         if !namespace.unreadable.is_empty() {
             namespace.unreadable.retain(|block| !(first..first + count).contains(block));
         }
-        let lbads = namespace.lbads;
-        if let Media::Sparse(media) = &mut namespace.media {
-            media.write(first << lbads, flight.bytes, |place| pieces.fetch(place, access))?;
+        let Namespace { lbads, media, metadata, .. } = namespace;
+        if let Media::Sparse(media) = media {
+            for (block, count) in runs(metadata, first, count) {
+                media.write(block << *lbads, count << *lbads, |place| pieces.fetch(place, access))?;
+                if metadata.extended {
+                    pieces.fetch(metadata.of_mut(block), access)?;
+                } else if let Some(iova) = metadata.separate_iova(flight.entry.mptr(), block - first) {
+                    access.read(iova, metadata.of_mut(block)).map_err(|_| code::DATA_TRANSFER_ERROR)?;
+                }
+            }
         }
         health.write_commands += 1;
         health.written_bytes += flight.bytes;
@@ -75,22 +99,31 @@ impl Emulator {
         let Self { namespaces, pieces, health, .. } = self;
         let namespace = namespaces.iter_mut().find(|n| n.nsid == nsid).ok_or(code::INVALID_NAMESPACE)?;
         readable(namespace, first, count)?;
-        let lbads = namespace.lbads;
-        if let (Media::Sparse(media), true) = (&mut namespace.media, moves_data) {
+        let Namespace { lbads, media, metadata, .. } = namespace;
+        if let (Media::Sparse(media), true) = (media, moves_data) {
             let mut host = [0; 4096];
-            media.read(first << lbads, flight.bytes, |piece| {
-                let length = match piece {
-                    Piece::Bytes(bytes) => bytes.len(),
-                    Piece::Zeros(count) => count,
-                };
-                let host = host.get_mut(..length).ok_or(code::INVALID_FIELD)?;
-                pieces.fetch(host, access)?;
-                let same = match piece {
-                    Piece::Bytes(bytes) => bytes == host,
-                    Piece::Zeros(_) => host.iter().all(|&byte| byte == 0),
-                };
-                if same { Ok(()) } else { Err(code::COMPARE_FAILURE) }
-            })?;
+            for (block, count) in runs(metadata, first, count) {
+                media.read(block << *lbads, count << *lbads, |piece| {
+                    let length = match piece {
+                        Piece::Bytes(bytes) => bytes.len(),
+                        Piece::Zeros(count) => count,
+                    };
+                    let host = host.get_mut(..length).ok_or(code::INVALID_FIELD)?;
+                    pieces.fetch(host, access)?;
+                    same(match piece {
+                        Piece::Bytes(bytes) => bytes == host,
+                        Piece::Zeros(_) => host.iter().all(|&byte| byte == 0),
+                    })
+                })?;
+                let host = host.get_mut(..metadata.bytes() as usize).ok_or(code::INVALID_FIELD)?;
+                if metadata.extended {
+                    pieces.fetch(host, access)?;
+                    same(host == metadata.of(block))?;
+                } else if let Some(iova) = metadata.separate_iova(flight.entry.mptr(), block - first) {
+                    access.read(iova, host).map_err(|_| code::DATA_TRANSFER_ERROR)?;
+                    same(host == metadata.of(block))?;
+                }
+            }
         }
         health.read_commands += 1;
         Ok(())
