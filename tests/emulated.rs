@@ -175,6 +175,28 @@ fn two_results_are_compared_and_different_jobs_are_not() {
 }
 
 #[test]
+fn a_run_says_whether_doorbells_were_rung_in_memory() {
+    let run = |model: &str| nvmetal(&format!("bench {model} --shadow-doorbells --size 1m -o json")).exits(0);
+    let ran = run("emulated:ideal,shadow-doorbells=yes");
+    assert_eq!(ran.json()["shadow_doorbells"], true);
+    assert!(!ran.err.contains("shadow"), "{}", ran.err);
+    let ran = run("emulated");
+    assert_eq!(ran.json()["shadow_doorbells"], false);
+    assert!(ran.err.contains("no shadow doorbells"), "{}", ran.err);
+    nvmetal("bench emulated:ideal,shadow-doorbells=yes --shadow-doorbells --size 1m")
+        .exits(0)
+        .says(&["doorbells in memory"]);
+}
+
+#[test]
+fn blocks_with_metadata_are_judged_like_any_others() {
+    for options in ["metadata=8", "metadata=16,metadata-extended=yes"] {
+        let document = nvmetal(&format!("validate emulated:ideal,{options} --quick -o json")).exits(0).json();
+        assert_eq!(document["verdict"], "PASS", "{options}");
+    }
+}
+
+#[test]
 fn words_of_fio_are_taken_and_said_to_have_no_effect() {
     nvmetal("bench emulated --name=t --filename=/dev/nvme0n1 --ioengine=libaio --direct=1 --rw=randread --bs=4k --size=1m --group_reporting --time_based=0")
         .exits(0)

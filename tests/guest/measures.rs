@@ -113,6 +113,27 @@ fn bench_reads_blocks_of_every_size_and_waits_in_every_way_on_one_and_on_many_qu
     }
 }
 
+/// QEMU's controller looks at the shadows instead of its registers once it has been told of them.
+#[test]
+#[ignore = "needs the guest's drive"]
+fn shadow_doorbells_serve_every_way_of_waiting_on_one_and_on_two_queues() {
+    const DOORBELL_BUFFER_CONFIG: u64 = 0x7c;
+    let drive = drive();
+    for interface in interfaces() {
+        for (wait, queues) in [("hybrid", "1"), ("hybrid", "2"), ("interrupt", "1"), ("poll", "2")] {
+            let mut words = vec!["bench", &drive.address, "--runtime", "1", "--iommu", &interface, "-o", "json"];
+            words.extend(["--shadow-doorbells", "--wait", wait, "--numjobs", queues, "--iodepth", "8"]);
+            let result = nvmetal(&words).exits(0).json();
+            is_measured(&result);
+            assert_eq!((&result["shadow_doorbells"], &result["waiting"]), (&true.into(), &wait.into()));
+            let sent = result["commands_sent"].as_array().expect("the commands that were sent");
+            assert!(sent.iter().any(|sent| sent["admin"] == true && sent["opcode"] == DOORBELL_BUFFER_CONFIG));
+            assert_eq!(result["closed"]["shutdown_complete"], true);
+            drive.is_the_kernels();
+        }
+    }
+}
+
 #[test]
 #[ignore = "needs the guest's drives"]
 fn an_io_above_the_largest_transfer_is_split_and_the_result_says_so() {

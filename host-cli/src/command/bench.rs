@@ -195,6 +195,8 @@ pub struct Bench {
     pub errors: IoErrors,
     /// Whether the blocks had been written before.
     pub written: Written,
+    /// Whether doorbells were rung in memory.
+    pub shadow_doorbells: bool,
     /// What was seen beside the run.
     pub watched: Watched,
     /// The most that the path can carry.
@@ -228,9 +230,15 @@ pub fn run(arguments: &Arguments, out: &mut Output, stop: &Stop) -> Result<Exit>
         shadow_doorbells: arguments.workload.shadow_doorbells,
         ..ControllerOptions::default()
     };
-    let drive = Drive::from(Session::open(&device, &arguments.reach, options)?);
+    let session = Session::open(&device, &arguments.reach, options)?;
+    let shadow_doorbells = session.controller.has_shadow_doorbells();
+    if arguments.workload.shadow_doorbells && !shadow_doorbells {
+        note("the drive has no shadow doorbells (Doorbell Buffer Config): its doorbell registers are rung");
+    }
+    let drive = Drive::from(session);
     let progress = Progress::new(text::label(&job), job.limits.runtime_ns).every(arguments.status_interval);
-    let measured = on_drive(&drive, &job, arguments.workload.namespace_id, progress, stop);
+    let measured = on_drive(&drive, &job, arguments.workload.namespace_id, progress, stop)
+        .map(|bench| Bench { shadow_doorbells, ..bench });
     let closed = drive.close();
     finish(measured, closed, out, stop)
 }
@@ -264,6 +272,7 @@ fn on_drive(drive: &Drive, job: &Job, nsid: Option<u32>, progress: Progress, sto
             errors
         },
         written: sample.written,
+        shadow_doorbells: false,
         ceiling: path.as_ref().and_then(LinkPath::ceiling),
         watched,
         sent: drive.sent(),
@@ -340,6 +349,7 @@ impl Bench {
                 "at_ns": at_ns, "kelvin": kelvin,
             })).collect::<Vec<_>>(),
             "waiting": result.wait,
+            "shadow_doorbells": self.shadow_doorbells,
             "clock": result.clock,
             "clock_error_ns": result.clock_error_ns,
             "processor": result.processor.map(|used| json!({

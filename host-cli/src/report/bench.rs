@@ -73,6 +73,9 @@ pub fn human(bench: &Bench, closed: &Closed) -> String {
     if let Some(waiting) = waiting(bench) {
         sheet.row("waiting", &waiting);
     }
+    if bench.shadow_doorbells {
+        sheet.row("doorbells", "in memory (shadow doorbells)");
+    }
     if let Written::Never(why) = &bench.written {
         let text = format!("never written ({why}): this is the speed of link and controller, not of the flash");
         sheet.row("note", &styled(YELLOW, &text));
