@@ -79,7 +79,7 @@ impl Page {
             Format::Hex => out.print(&format!("{}\n{}", self.head(device, emulated), structure.hex(bytes))),
             Format::NvmeCli => out.print(&nvme_cli::text(self.view_of, bytes, owner).unwrap_or_default()),
             Format::NvmeCliJson => out.print(&nvme_cli::json(self.view_of, bytes, owner).unwrap_or_default()),
-            _ => out.print(&format!("{}\n{}", self.head(device, emulated), structure.text(bytes))),
+            Format::Human => out.print(&format!("{}\n{}", self.head(device, emulated), structure.text(bytes))),
         }
     }
 
