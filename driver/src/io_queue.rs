@@ -480,7 +480,7 @@ impl<D: Doorbell, P: Payload> IoQueue<D, P> {
             return reject(RejectedReason::Length, payload);
         }
         if io.lba >= self.any_length_below_lba {
-            return self.submit_with_care(io, payload, stamp_ns);
+            return self.submit_with_care(io.lba, io.blocks, io.flags, io.opcode, payload, stamp_ns);
         }
         let bytes = (io.blocks as usize) << self.namespace.lba_shift;
         let Some(prp) = payload.buffer().prp(bytes) else { return reject(RejectedReason::Buffer, payload) };

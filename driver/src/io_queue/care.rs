@@ -11,6 +11,7 @@
 //! of a command for which the controller makes the metadata itself (PRACT) and nothing of it moves.
 #![forbid(unsafe_code)]
 
+use nvmetal_core::command::io::IoOpcode;
 use nvmetal_core::data_pointer::sgl::PSDT_SGL;
 use nvmetal_core::queue::{Doorbell, IoWords, Refused, RefusedReason};
 
@@ -57,10 +58,20 @@ impl<D: Doorbell, P: Payload> IoQueue<D, P> {
         self.submit_whole(&io, pointer, payload, stamp_ns)
     }
 
-    /// As [`IoQueue::submit`], with everything looked at.
+    /// As [`IoQueue::submit`], with everything looked at. It takes the command in registers: as a structure it would be
+    /// put together in memory for each, also for those that do not come here.
     #[cold]
     #[inline(never)]
-    pub(super) fn submit_with_care(&mut self, io: Io, payload: P, stamp_ns: u64) -> Result<u16, Rejected<P>> {
+    pub(super) fn submit_with_care(
+        &mut self,
+        lba: u64,
+        blocks: u32,
+        flags: u32,
+        opcode: IoOpcode,
+        payload: P,
+        stamp_ns: u64,
+    ) -> Result<u16, Rejected<P>> {
+        let io = Io { opcode, lba, blocks, flags };
         let pointer = self.check(&io).and_then(|bytes| {
             payload.buffer().prp(bytes).map(|prp| DataPointer::Prp([prp.prp1, prp.prp2])).ok_or(RejectedReason::Buffer)
         });
