@@ -96,7 +96,7 @@ impl DriverError {
         match self {
             Self::Lost { .. }
             | Self::Timeout { .. }
-            | Self::Transport(TransportError::Lost { .. })
+            | Self::Transport(TransportError::Lost { .. } | TransportError::Protocol { .. })
             | Self::Lifecycle {
                 source:
                     LifecycleError::NotAccessible { .. }
@@ -105,7 +105,7 @@ impl DriverError {
                 ..
             } => true,
             Self::Kernel(source) => source.is_lost(),
-            Self::Dma(DmaError::Map(source)) => matches!(source, TransportError::Lost { .. }),
+            Self::Dma(DmaError::Map(source)) => matches!(source, TransportError::Lost { .. } | TransportError::Protocol { .. }),
             _ => false,
         }
     }

@@ -216,6 +216,9 @@ impl RejectedReason {
     }
 }
 
+/// How often a queue that waits asks whether the device is known to be gone.
+const LOST_LOOK_NS: u64 = 1_000_000_000;
+
 /// A command that is overdue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overdue {
@@ -547,7 +550,7 @@ impl<D: Doorbell, P: Payload> IoQueue<D, P> {
 
     /// The oldest command, if it has been in flight for longer than the queue's timeout.
     ///
-    /// Costs a comparison, except once in a timeout's length.
+    /// Costs a comparison, except once a second. On a device that is known to be gone, every command is overdue.
     #[inline]
     pub fn overdue(&mut self, now_ns: u64) -> Option<Overdue> {
         if now_ns < self.look_at_ns { None } else { self.look_for_overdue(now_ns) }
@@ -558,9 +561,11 @@ impl<D: Doorbell, P: Payload> IoQueue<D, P> {
         let oldest = self.pair.slots().oldest();
         let (cid, since_ns) = oldest.unwrap_or((0, now_ns));
         let waited_ns = now_ns.saturating_sub(since_ns);
-        // Whatever is submitted from now on is younger than the oldest is now.
-        self.look_at_ns = since_ns.saturating_add(self.timeout_ns);
-        (oldest.is_some() && waited_ns >= self.timeout_ns).then_some(Overdue { cid, waited_ns })
+        // Whatever is submitted from now on is younger than the oldest is now. A device that is known to be gone is not
+        // waited for until then.
+        self.look_at_ns = since_ns.saturating_add(self.timeout_ns).min(now_ns.saturating_add(LOST_LOOK_NS));
+        let gone = oldest.is_some() && self.controller.transport().signals().lost;
+        (gone || oldest.is_some() && waited_ns >= self.timeout_ns).then_some(Overdue { cid, waited_ns })
     }
 
     /// The error for a command that is overdue: a device that is gone, or a timeout.

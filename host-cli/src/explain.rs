@@ -64,12 +64,10 @@ impl From<VfioError> for Error {
 impl From<TransportError> for Error {
     fn from(error: TransportError) -> Self {
         let kind = match &error {
-            TransportError::Lost { .. } => Kind::DeviceLost,
+            TransportError::Lost { .. } | TransportError::Protocol { .. } => Kind::DeviceLost,
             TransportError::Unsupported { .. } => Kind::Unsupported,
             TransportError::Map { .. } => Kind::Environment,
-            TransportError::OutOfRange { .. } | TransportError::System { .. } | TransportError::Protocol { .. } => {
-                Kind::Device
-            }
+            TransportError::OutOfRange { .. } | TransportError::System { .. } => Kind::Device,
         };
         let text = error.to_string();
         match kind {

@@ -15,6 +15,7 @@
 pub mod emulated;
 pub mod traced;
 pub mod vfio;
+pub mod vfio_user;
 
 use core::fmt;
 use core::ptr::NonNull;
@@ -124,7 +125,7 @@ pub enum TransportError {
         /// The system's answer.
         source: std::io::Error,
     },
-    /// A peer broke its protocol.
+    /// A peer broke its protocol; what it says from then on means nothing, so it counts as lost.
     #[error("{address}: {detail}")]
     Protocol {
         /// The device.

@@ -22,7 +22,7 @@ const CHAIN_LIMIT: usize = 64;
 
 /// What the kernel says of one region (a BAR, or configuration space).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RegionInfo {
+pub(crate) struct RegionInfo {
     /// `VFIO_REGION_INFO_FLAG_*`.
     pub flags: u32,
     /// Its length.

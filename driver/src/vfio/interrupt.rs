@@ -163,11 +163,11 @@ pub(super) fn wait(event: BorrowedFd<'_>, notices: &Notices, timeout_ns: u64) {
 }
 
 /// Takes what an eventfd has counted; whether that was anything.
-fn drain(event: BorrowedFd<'_>) -> bool {
+pub(crate) fn drain(event: BorrowedFd<'_>) -> bool {
     rustix::io::read(event, &mut [0_u8; 8]).is_ok()
 }
 
-fn new_event() -> io::Result<OwnedFd> {
+pub(crate) fn new_event() -> io::Result<OwnedFd> {
     Ok(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
 }
 

@@ -18,7 +18,7 @@
 //! Everything unsafe is in `ioctl`, `window` and `sigbus`. [`crate::transport::vfio`] makes a transport of it.
 #![deny(unsafe_code)]
 
-mod capability;
+pub(crate) mod capability;
 pub mod device;
 pub mod error;
 pub mod interrupt;

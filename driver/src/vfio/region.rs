@@ -38,7 +38,7 @@ pub struct Region {
 
 impl Region {
     /// What the kernel's answer comes to, with the parts in `forbidden` left out of every access.
-    pub(super) fn new(info: &RegionInfo, page_bytes: u64, forbidden: Vec<Range<u64>>) -> Self {
+    pub(crate) fn new(info: &RegionInfo, page_bytes: u64, forbidden: Vec<Range<u64>>) -> Self {
         let both = VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE;
         let mappable = if info.flags & VFIO_REGION_INFO_FLAG_MMAP == 0 { Vec::new() } else { areas(info, page_bytes) };
         Self {

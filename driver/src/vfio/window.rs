@@ -27,7 +27,7 @@ pub struct Window {
 
 impl Window {
     /// Maps `area` of the region that begins at `file_offset` of `device`.
-    pub(super) fn map(device: BorrowedFd<'_>, file_offset: u64, area: Range<u64>) -> io::Result<Self> {
+    pub(crate) fn map(device: BorrowedFd<'_>, file_offset: u64, area: Range<u64>) -> io::Result<Self> {
         let bytes = usize::try_from(area.end - area.start).map_err(io::Error::other)?;
         let map = MmapOptions::new().offset(file_offset + area.start).len(bytes).map_raw(device.as_raw_fd())?;
         // SAFETY: the mapping is whole pages, is accessed below as registers only, and is unmapped after `watched` has

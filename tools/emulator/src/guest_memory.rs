@@ -20,11 +20,12 @@
 #![allow(unsafe_code)] // The only file of this crate that may: bounds-checked raw copies and atomics.
 
 use std::collections::VecDeque;
-use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use memmap2::{MmapOptions, MmapRaw};
+use rustix::fs::{MemfdFlags, SealFlags};
 
 /// The most fault reports that are kept; later ones are only counted.
 const FAULTS_KEPT: usize = 64;
@@ -149,6 +150,12 @@ impl GuestMemory {
         let at = found.ok_or(MapError::NotMapped { iova, bytes })?;
         table.ranges.remove(at);
         Ok(())
+    }
+
+    /// Takes everything away, and forgets the fault reports.
+    pub fn clear(&self) {
+        self.table.write().unwrap_or_else(PoisonError::into_inner).ranges.clear();
+        self.take_faults();
     }
 
     /// Lets the controller master the bus, or not. Off, every access of its is a fault.
@@ -296,7 +303,7 @@ impl Access<'_> {
             return Ok(u32::from_le_bytes(raw));
         }
         // SAFETY: 4 aligned bytes of one mapping, kept by the guard.
-        let word = unsafe { &*pointer.cast::<core::sync::atomic::AtomicU32>() };
+        let word = unsafe { &*pointer.cast::<AtomicU32>() };
         Ok(u32::from_le(word.load(Ordering::Acquire)))
     }
 
@@ -307,7 +314,7 @@ impl Access<'_> {
             return self.write(iova, &value.to_le_bytes());
         }
         // SAFETY: 4 aligned bytes of one mapping, kept by the guard.
-        let word = unsafe { &*pointer.cast::<core::sync::atomic::AtomicU32>() };
+        let word = unsafe { &*pointer.cast::<AtomicU32>() };
         word.store(value.to_le(), Ordering::Release);
         Ok(())
     }
@@ -328,6 +335,50 @@ impl Access<'_> {
         }
         // SAFETY: `iova` lies in the range, so the offset lies in the mapping of the same length.
         Ok((unsafe { range.map.as_mut_ptr().add((iova - range.iova) as usize) }, there))
+    }
+}
+
+/// Words in a file of their own, which another process may map, too: doorbells.
+///
+/// The file is sealed, so that nobody can take its pages away.
+#[derive(Debug)]
+pub struct SharedWords {
+    map: MmapRaw,
+    /// Where in the file the first word lies.
+    offset: usize,
+    words: usize,
+    file: OwnedFd,
+}
+
+impl SharedWords {
+    /// A file of `bytes` zeros with `words` words from `offset` on.
+    pub fn new(bytes: u64, offset: usize, words: usize) -> std::io::Result<Self> {
+        let file = rustix::fs::memfd_create("nvmetal-doorbells", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        rustix::fs::ftruncate(&file, bytes)?;
+        rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        let length = usize::try_from(bytes).map_err(std::io::Error::other)?;
+        let end = words.checked_mul(size_of::<u32>()).and_then(|bytes| bytes.checked_add(offset));
+        if end.is_none_or(|end| end > length) || !offset.is_multiple_of(size_of::<u32>()) {
+            return Err(std::io::ErrorKind::InvalidInput.into());
+        }
+        let map = MmapOptions::new().len(length).map_raw(&file)?;
+        Ok(Self { map, offset, words, file })
+    }
+
+    /// The word at `index`; `None` behind the last.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<&AtomicU32> {
+        if index >= self.words {
+            return None;
+        }
+        // SAFETY: `new` has checked that all words lie in the mapping, which `self` keeps and whose file cannot shrink;
+        // page plus a multiple of 4 is aligned. An atomic may be shared with whoever else has mapped the file.
+        Some(unsafe { &*self.map.as_mut_ptr().add(self.offset + index * size_of::<u32>()).cast::<AtomicU32>() })
+    }
+
+    /// The file, to be sent to another process.
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 }
 
@@ -381,6 +432,19 @@ mod tests {
         assert!(memory.enter().write(0x1700, &[0; 0x101]).is_err());
         memory.open(0x1800, 0x100);
         assert!(memory.enter().write(0x1700, &[0; 0x101]).is_ok());
+    }
+
+    #[test]
+    fn shared_words_lie_in_their_file_and_end_where_they_end() {
+        let words = SharedWords::new(0x2000, 0x1000, 4).unwrap();
+        words.get(3).unwrap().store(7, Ordering::Release);
+        assert!(words.get(4).is_none());
+        let mut raw = [0; 4];
+        rustix::io::pread(words.file(), &mut raw, 0x100c).unwrap();
+        assert_eq!(u32::from_ne_bytes(raw), 7);
+        assert!(rustix::fs::ftruncate(words.file(), 0).is_err(), "it is sealed");
+        assert!(SharedWords::new(0x1000, 0x1000, 1).is_err());
+        assert!(SharedWords::new(0x2000, 0x1000, usize::MAX).is_err());
     }
 
     #[test]

@@ -13,6 +13,8 @@
 //! What it needs from outside is named here and given to it: [`GuestMemory`], the memory it may reach, and [`Irq`], whom it
 //! tells of interrupts.
 //!
+//! Who drives it is in the same process (and gives it these), or in another: [`serve`] puts it behind a socket.
+//!
 //! # The path of a command
 //!
 //! | step | file |
@@ -40,11 +42,12 @@ mod nand;
 mod nvm;
 pub mod options;
 pub mod pci_config;
+pub mod serve;
 pub mod trace;
 mod value;
 
 pub use emulator::{Emulator, Irq, NoIrq};
 pub use fault::{Fault, FaultKind};
-pub use guest_memory::{Access, DmaFault, GuestMemory, MapError};
+pub use guest_memory::{Access, DmaFault, GuestMemory, MapError, SharedWords};
 pub use model::{ClockKind, MediaKind, Model};
 pub use options::{Options, OptionsError};

@@ -18,7 +18,7 @@ const BYTES: usize = 4096;
 /// Where the capabilities lie.
 const POWER: u8 = 0x40;
 const PCIE: u8 = 0x60;
-const MSIX: u8 = 0xb0;
+pub(crate) const MSIX: u8 = 0xb0;
 const AER: u16 = 0x100;
 
 /// Puts little-endian numbers into a configuration space.

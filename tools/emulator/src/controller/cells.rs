@@ -10,14 +10,28 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::controller::queue::SubmissionQueue;
 use crate::emulator::Emulator;
+use crate::guest_memory::SharedWords;
 
 /// The words.
 #[derive(Debug, Default)]
-pub(crate) struct Cells(Option<Arc<[AtomicU32]>>);
+pub(crate) enum Cells {
+    /// There are none: doorbells are calls.
+    #[default]
+    None,
+    /// Words of this process.
+    Own(Arc<[AtomicU32]>),
+    /// Words that another process has mapped.
+    Shared(Arc<SharedWords>),
+}
 
 impl Cells {
     fn cell(&self, qid: u16, completion: bool) -> Option<&AtomicU32> {
-        self.0.as_ref()?.get(2 * usize::from(qid) + usize::from(completion))
+        let index = 2 * usize::from(qid) + usize::from(completion);
+        match self {
+            Self::None => None,
+            Self::Own(words) => words.get(index),
+            Self::Shared(words) => words.get(index),
+        }
     }
 
     /// The doorbell stands at what the controller knows: of a queue that begins, or after an index that cannot be.
@@ -32,7 +46,12 @@ impl Emulator {
     /// From now on doorbells are these words: the tail of submission queue *n* is word 2*n*, the head of completion queue
     /// *n* is word 2*n* + 1.
     pub fn share_doorbells(&mut self, cells: Arc<[AtomicU32]>) {
-        self.cells = Cells(Some(cells));
+        self.cells = Cells::Own(cells);
+    }
+
+    /// The same with words that another process can write.
+    pub fn share_doorbells_outside(&mut self, words: Arc<SharedWords>) {
+        self.cells = Cells::Shared(words);
     }
 
     /// Looks at all doorbells of queues that exist; whether any had been written.

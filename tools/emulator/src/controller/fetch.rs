@@ -12,6 +12,10 @@ use crate::event::What;
 use crate::guest_memory::Access;
 use crate::trace::Happening;
 
+/// Commands that may be outstanding, taken up and not yet answered. A driver runs out of command identifiers before; one
+/// that takes no account of its own commands must not make the controller grow without end.
+const OUTSTANDING_MOST: usize = 1 << 20;
+
 impl Emulator {
     /// Puts a queue with entries into the row.
     pub(crate) fn take_up(&mut self, qid: u16) {
@@ -60,6 +64,11 @@ impl Emulator {
         self.fetching = false;
         self.fetch_free_ns = self.now_ns + self.options.model.command;
         let Some(qid) = self.in_turn.pop_front() else { return };
+        let waiting = self.queues.pair_mut(qid).map_or(0, |(_, completion)| completion.waiting.len());
+        if self.flights.len() + waiting >= OUTSTANDING_MOST {
+            self.fatal();
+            return;
+        }
         if let Some(queue) = self.queues.sq_mut(qid) {
             queue.in_turn = false;
             let address = queue.fetch();
