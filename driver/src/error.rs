@@ -105,7 +105,9 @@ impl DriverError {
                 ..
             } => true,
             Self::Kernel(source) => source.is_lost(),
-            Self::Dma(DmaError::Map(source)) => matches!(source, TransportError::Lost { .. } | TransportError::Protocol { .. }),
+            Self::Dma(DmaError::Map(source)) => {
+                matches!(source, TransportError::Lost { .. } | TransportError::Protocol { .. })
+            }
             _ => false,
         }
     }

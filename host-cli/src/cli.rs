@@ -20,8 +20,8 @@ Take an NVMe drive from the kernel, test it, explain it and give it back.
 nvmetal talks to the drive itself, from user space through VFIO, so that what it measures is the drive, its card and \
 its link, and not the software in between. It reads only, unless you ask for writing and name the drive's serial number.
 
-DEVICE is a PCI address (0000:03:00.0, 03:00.0), a name of the kernel's (/dev/nvme1, nvme1n1), or `emulated`, a drive \
-in software that needs neither hardware nor root.";
+DEVICE is a PCI address (0000:03:00.0, 03:00.0), a name of the kernel's (/dev/nvme1, nvme1n1), `emulated`, a drive in \
+software that needs neither hardware nor root, or `vfio-user:SOCKET`, a controller in another process.";
 
 const AFTER: &str = "\
 Exit codes: 0 pass, 1 run-time error, 2 usage, 3 verdict FAIL, 4 WARN with
@@ -116,6 +116,8 @@ pub enum Command {
     Bind(command::bind::Arguments),
     /// Give drives back to the kernel, also those that a killed run left behind
     Release(command::release::Arguments),
+    /// Show the emulated drives, or let other programs drive one
+    Emulator(command::emulator::Arguments),
     /// Write the shell completions or the manual pages
     #[command(hide = true)]
     Generate(command::generate::Arguments),

@@ -2,9 +2,11 @@
 #![forbid(unsafe_code)]
 
 use std::fmt;
+use std::path::PathBuf;
 
 use nvmetal_driver::pci::device_spec::{ResolveError, Resolved, resolve};
 use nvmetal_driver::pci::{PciAddress, Sysfs};
+use nvmetal_driver::transport::vfio_user;
 
 use crate::error::{Error, Kind, Result};
 use crate::output::note;
@@ -16,6 +18,8 @@ pub enum Device {
     Pci(Resolved),
     /// The emulator, with its model and options as they were typed.
     Emulated(String),
+    /// A controller in another process, behind the socket at this path.
+    VfioUser(PathBuf),
 }
 
 impl Device {
@@ -24,6 +28,9 @@ impl Device {
         if text == "emulated" || text.starts_with("emulated:") {
             return Ok(Self::Emulated(text.to_owned()));
         }
+        if let Some(path) = text.strip_prefix(vfio_user::PREFIX) {
+            return Self::find_socket(path.into());
+        }
         let resolved = resolve(&Sysfs::host(), text).map_err(|error| unknown(&error))?;
         if resolved.name.is_some() {
             note(&resolved.to_string());
@@ -31,14 +38,20 @@ impl Device {
         Ok(Self::Pci(resolved))
     }
 
+    fn find_socket(path: PathBuf) -> Result<Self> {
+        if path.exists() {
+            return Ok(Self::VfioUser(path));
+        }
+        Err(Error::new(Kind::UnknownDevice, format!("there is no socket {}", path.display()))
+            .remedy("Start a server first, as with `nvmetal emulator serve --socket PATH`."))
+    }
+
     /// Finds a function on the PCI bus; the emulator is none.
     pub fn find_pci(text: &str, command: &str) -> Result<PciAddress> {
         match Self::find(text)? {
             Self::Pci(resolved) => Ok(resolved.address),
-            Self::Emulated(_) => {
-                Err(Error::usage(format!("'{command}' is about a drive of this machine; the emulator is in no slot"))
-                    .remedy("Name a PCI address or a kernel name; `nvmetal list` shows them."))
-            }
+            Self::Emulated(_) => Err(not_in_a_slot(command, "the emulator")),
+            Self::VfioUser(_) => Err(not_in_a_slot(command, "a controller behind a socket")),
         }
     }
 }
@@ -48,8 +61,15 @@ impl fmt::Display for Device {
         match self {
             Self::Pci(resolved) => write!(f, "{}", resolved.address),
             Self::Emulated(text) => f.write_str(text),
+            Self::VfioUser(path) => write!(f, "{}{}", vfio_user::PREFIX, path.display()),
         }
     }
+}
+
+/// The error of a command about slots and links for a device that has none.
+pub fn not_in_a_slot(command: &str, what: &str) -> Error {
+    Error::usage(format!("'{command}' is about a drive of this machine; {what} is in no slot"))
+        .remedy("Name a PCI address or a kernel name; `nvmetal list` shows them.")
 }
 
 fn unknown(error: &ResolveError) -> Error {

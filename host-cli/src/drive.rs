@@ -77,10 +77,12 @@ impl Drive {
     /// Opens the drive by the way that was asked for, or by the one that there is.
     pub fn open(device: &Device, way: &Way, options: ControllerOptions) -> Result<Self> {
         let resolved = match (device, way.through.via) {
-            (Device::Emulated(text), Via::Kernel) => {
-                return Err(not_the_kernels(text));
+            (Device::Emulated(_) | Device::VfioUser(_), Via::Kernel) => {
+                return Err(not_the_kernels(&device.to_string()));
             }
-            (Device::Emulated(_), _) => return Session::open(device, &way.reach, options).map(Self::from),
+            (Device::Emulated(_) | Device::VfioUser(_), _) => {
+                return Session::open(device, &way.reach, options).map(Self::from);
+            }
             (Device::Pci(resolved), _) => resolved,
         };
         let sysfs = Sysfs::host();

@@ -71,7 +71,7 @@ impl From<TransportError> for Error {
         };
         let text = error.to_string();
         match kind {
-            Kind::DeviceLost => Self::new(kind, text).remedy(LOST),
+            Kind::DeviceLost => lost(kind, text),
             Kind::Environment => Self::new(kind, text).remedy("`nvmetal doctor` shows the limits of this machine."),
             _ => Self::new(kind, text),
         }
@@ -83,7 +83,7 @@ impl From<KernelError> for Error {
         let text = error.to_string();
         match &error {
             KernelError::Permission { .. } => Self::new(Kind::NoPermission, text),
-            error if error.is_lost() => Self::new(Kind::DeviceLost, text).remedy(LOST),
+            error if error.is_lost() => lost(Kind::DeviceLost, text),
             error if error.is_environment() => Self::new(Kind::Environment, text),
             error if error.is_refusal() => Self::new(Kind::InUse, text),
             _ => Self::new(Kind::Device, text).remedy("`dmesg` may tell more."),
@@ -97,8 +97,8 @@ impl From<DriverError> for Error {
         match error {
             DriverError::Transport(error) | DriverError::Dma(DmaError::Map(error)) => error.into(),
             DriverError::Kernel(error) => error.into(),
-            DriverError::Timeout { .. } => Self::new(Kind::TimedOut, text).remedy(LOST),
-            error if error.is_lost() => Self::new(Kind::DeviceLost, text).remedy(LOST),
+            DriverError::Timeout { .. } => lost(Kind::TimedOut, text),
+            error if error.is_lost() => lost(Kind::DeviceLost, text),
             DriverError::Dma(DmaError::Allocate { .. }) => Self::new(Kind::Environment, text)
                 .remedy("Ask for fewer queues, a smaller depth or smaller blocks, or give the machine more memory."),
             DriverError::Job(error) => error.into(),
@@ -140,6 +140,15 @@ fn is_unsupported(status: nvmetal_core::status::Status) -> bool {
 
 const LOST: &str = "Reseat drive and card and look at `dmesg`; a drive that is gone until the next power cycle points at \
                     power, heat or a power saving state.";
+
+/// The error of a drive that is gone. What is behind a socket is a process, which nobody can reseat.
+fn lost(kind: Kind, text: String) -> Error {
+    let remedy = if text.starts_with(nvmetal_driver::transport::vfio_user::PREFIX) { LOST_PROCESS } else { LOST };
+    Error::new(kind, text).remedy(remedy)
+}
+
+const LOST_PROCESS: &str =
+    "Look at what the server says, and whether it is still there; a new one takes up the same socket.";
 
 /// A remedy as a sentence.
 fn sentence(text: &str) -> String {

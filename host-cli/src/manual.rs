@@ -62,6 +62,16 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ),
     ("nvmetal-bench", "nvmetal bench nvme1 --rw read --bs 128k", "How fast the drive reads from one end to the other."),
     ("nvmetal-diff", "nvmetal diff before.json after.json", "Is the other slot better?"),
+    (
+        "nvmetal-emulator",
+        "nvmetal emulator serve --socket /tmp/drive ideal",
+        "An emulated drive for other programs that speak vfio-user, until Ctrl-C.",
+    ),
+    (
+        "nvmetal-emulator",
+        "nvmetal emulator models",
+        "Which emulated drives there are, and what can be changed of them.",
+    ),
     ("nvmetal-bind", "nvmetal bind 0000:03:00.0", "Take the drive from the kernel and leave it so."),
     ("nvmetal-release", "nvmetal release 0000:03:00.0", "Give it back."),
     ("nvmetal-release", "nvmetal release --all", "After a run that was killed: give back whatever it left behind."),

@@ -17,7 +17,8 @@ use nvmetal_driver::pci::{PciAddress, Sysfs};
 use nvmetal_driver::transport::emulated::EmulatedTransport;
 use nvmetal_driver::transport::traced::TracedTransport;
 use nvmetal_driver::transport::vfio::VfioTransport;
-use nvmetal_driver::transport::{Transport, TransportInfo};
+use nvmetal_driver::transport::vfio_user::VfioUserTransport;
+use nvmetal_driver::transport::{Transport, TransportError, TransportInfo};
 use nvmetal_driver::vfio::{IommuChoice, VfioOptions};
 use nvmetal_driver::{Admin, Controller, ControllerOptions, Namespace, Wait};
 use serde::Serialize;
@@ -107,6 +108,8 @@ pub struct Session {
 enum Place {
     Pci(Sysfs, PciAddress),
     Emulated(Arc<dyn Transport>),
+    /// A socket has no links.
+    Socket,
 }
 
 /// How a session ended.
@@ -137,6 +140,11 @@ impl Session {
                 let controller = Controller::open(Arc::clone(&transport), options)?;
                 Ok(Self { controller, place: Place::Emulated(transport), handover: None })
             }
+            Device::VfioUser(path) => {
+                let transport = reach.observed(VfioUserTransport::open(path).map_err(nobody_there)?);
+                let controller = Controller::open(transport, options)?;
+                Ok(Self { controller, place: Place::Socket, handover: None })
+            }
             Device::Pci(resolved) => {
                 let sysfs = Sysfs::host();
                 let address = resolved.address;
@@ -162,6 +170,7 @@ impl Session {
         match &self.place {
             Place::Pci(sysfs, address) => LinkPath::read(sysfs, *address).ok(),
             Place::Emulated(transport) => emulated_path(transport.as_ref()),
+            Place::Socket => None,
         }
     }
 
@@ -170,6 +179,7 @@ impl Session {
         match &self.place {
             Place::Pci(sysfs, _) => LinkErrors::read(sysfs, path),
             Place::Emulated(transport) => emulated_errors(transport.as_ref()),
+            Place::Socket => LinkErrors { ports: std::collections::BTreeMap::new() },
         }
     }
 
@@ -199,6 +209,24 @@ pub fn emulated(text: &str) -> Result<Arc<EmulatedTransport>> {
         Error::usage(format!("{text}: {error}"))
             .remedy("The form is emulated[:MODEL[,option=value...]], as in emulated:ideal,link=gen1x1.")
     })
+}
+
+/// A socket that cannot be connected to is a device that is not there, or that is another user's.
+fn nobody_there(error: TransportError) -> Error {
+    let kind = match &error {
+        TransportError::System { source, .. } => match source.kind() {
+            std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => Kind::UnknownDevice,
+            std::io::ErrorKind::PermissionDenied => Kind::NoPermission,
+            _ => return error.into(),
+        },
+        _ => return error.into(),
+    };
+    let remedy = if kind == Kind::NoPermission {
+        "Ask its owner for the right to write to the socket, or run as its owner."
+    } else {
+        "No server listens there; start one, as with `nvmetal emulator serve --socket PATH`."
+    };
+    Error::new(kind, error.to_string()).remedy(remedy)
 }
 
 /// The namespace to work on: the one asked for, or the first that is active.

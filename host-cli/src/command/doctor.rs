@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::command::list;
-use crate::device::Device;
+use crate::device::{Device, not_in_a_slot};
 use crate::error::{Error, Kind, Result};
 use crate::exit::Exit;
 use crate::output::{Format, Output};
@@ -60,6 +60,7 @@ pub fn run(arguments: &Arguments, out: &mut Output) -> Result<Exit> {
     out.only("doctor", &[Format::Human, Format::Json])?;
     let diagnosis = match arguments.device.as_deref().map(Device::find).transpose()? {
         Some(Device::Emulated(text)) => Diagnosis::of_emulator(text),
+        Some(Device::VfioUser(_)) => return Err(not_in_a_slot("doctor", "a controller behind a socket")),
         Some(Device::Pci(resolved)) => {
             let sysfs = Sysfs::host();
             let function = NvmeFunction::read(&sysfs, resolved.address).ok_or_else(|| {

@@ -8,7 +8,7 @@ use nvmetal_driver::transport::TransportKind;
 use serde_json::json;
 
 use crate::command::list;
-use crate::device::Device;
+use crate::device::{Device, not_in_a_slot};
 use crate::drive::{self, Through, Via};
 use crate::error::{Error, Kind, Result};
 use crate::exit::Exit;
@@ -40,6 +40,7 @@ pub fn run(arguments: &Arguments, out: &mut Output) -> Result<Exit> {
     let device = Device::find(&arguments.device)?;
     let links = match &device {
         Device::Emulated(text) => emulated(text, arguments.through.via)?,
+        Device::VfioUser(_) => return Err(not_in_a_slot("link", "a controller behind a socket")),
         Device::Pci(resolved) => of_this_machine(resolved.address)?,
     };
     let Links { path, errors, .. } = &links;

@@ -6,6 +6,7 @@ pub mod bind;
 pub mod decode;
 pub mod diff;
 pub mod doctor;
+pub mod emulator;
 pub mod explain;
 pub mod generate;
 pub mod id;
@@ -47,6 +48,7 @@ pub fn run(command: Command, out: &mut Output, stop: &Stop) -> Result<Exit> {
         Command::Diff(arguments) => diff::run(&arguments, out),
         Command::Bind(arguments) => bind::run(&arguments, out),
         Command::Release(arguments) => release::run(&arguments, out),
+        Command::Emulator(arguments) => emulator::run(&arguments, out, stop),
         Command::Generate(arguments) => generate::run(&arguments, out),
     }
 }

@@ -177,12 +177,8 @@ impl Channel {
         }
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
-            match sendmsg(
-                &self.socket,
-                &[IoSlice::new(rest)],
-                &mut control,
-                SendFlags::NOSIGNAL | SendFlags::DONTWAIT,
-            ) {
+            match sendmsg(&self.socket, &[IoSlice::new(rest)], &mut control, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
+            {
                 Ok(sent) => {
                     rest = rest.get(sent..).unwrap_or_default();
                     control.clear();

@@ -224,7 +224,8 @@ impl SetIrqs {
     /// They wrap around.
     pub fn vectors(&self) -> Result<core::ops::Range<u32>, WireError> {
         let (start, count) = (self.start.get(), self.count.get());
-        let end = start.checked_add(count).ok_or(WireError::Impossible { what: "vector count", value: count.into() })?;
+        let end =
+            start.checked_add(count).ok_or(WireError::Impossible { what: "vector count", value: count.into() })?;
         Ok(start..end)
     }
 }

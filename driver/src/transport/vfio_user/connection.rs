@@ -189,7 +189,12 @@ impl Connection {
         if let ChannelError::Wire(error) = error {
             return self.nonsense(&error);
         }
-        self.end(Reason::Lost(format!("{command}: {error}")));
+        let hint = if matches!(error, ChannelError::Stalled { .. }) && command == Command::VERSION {
+            "; the server may be busy with another client"
+        } else {
+            ""
+        };
+        self.end(Reason::Lost(format!("{command}: {error}{hint}")));
         Failed::Over(self.error())
     }
 

@@ -191,10 +191,8 @@ impl VfioUserTransport {
             tv_sec: i64::try_from(timeout_ns / SECOND_NS).unwrap_or(i64::MAX),
             tv_nsec: (timeout_ns % SECOND_NS).cast_signed(),
         };
-        let mut both = [
-            PollFd::new(event, PollFlags::IN),
-            PollFd::from_borrowed_fd(self.connection.socket(), PollFlags::RDHUP),
-        ];
+        let mut both =
+            [PollFd::new(event, PollFlags::IN), PollFd::from_borrowed_fd(self.connection.socket(), PollFlags::RDHUP)];
         if self.connection.is_over() {
             // Nobody signals any more; who waits asks for that when his time is up.
             crate::clock::sleep(Duration::from_nanos(timeout_ns).min(NAP_MOST));
@@ -278,8 +276,7 @@ fn irq(connection: &Connection, kinds: u32) -> Result<Option<(u32, u16)>, Failed
         if index >= kinds {
             continue;
         }
-        let asked =
-            IrqInfo { argsz: (size_of::<IrqInfo>() as u32).into(), index: index.into(), ..IrqInfo::default() };
+        let asked = IrqInfo { argsz: (size_of::<IrqInfo>() as u32).into(), index: index.into(), ..IrqInfo::default() };
         let reply = connection.request(Command::DEVICE_GET_IRQ_INFO, &[asked.as_bytes()], &[])?;
         let (info, _) = IrqInfo::take(&reply.payload).map_err(|error| connection.nonsense(&error))?;
         if info.count.get() > 0 && info.flags.get() & IRQ_EVENTFD != 0 {

@@ -283,7 +283,8 @@ impl<'a> Client<'a> {
         let data = match asked.region.get() {
             REGION_BAR0 => {
                 let bytes = register_bytes(at, count)?;
-                let value = if at < DOORBELLS { self.server.machine.call(|emulator| emulator.read(at, bytes)) } else { 0 };
+                let value =
+                    if at < DOORBELLS { self.server.machine.call(|emulator| emulator.read(at, bytes)) } else { 0 };
                 value.to_le_bytes().get(..usize::from(bytes)).unwrap_or_default().to_vec()
             }
             REGION_CONFIG => {

@@ -24,7 +24,8 @@ pub(super) fn check_memory(file: &OwnedFd, end: u64, trust: Trust) -> Result<(),
     }
     // After sealing, so that it cannot change any more.
     let stat = rustix::fs::fstat(file)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || u64::try_from(stat.st_size).unwrap_or(0) < end {
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || u64::try_from(stat.st_size).unwrap_or(0) < end
+    {
         return Err(Errno::INVAL);
     }
     Ok(())

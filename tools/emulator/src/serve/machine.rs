@@ -85,7 +85,10 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    #[allow(clippy::disallowed_methods, reason = "the clients are other processes: their time and this one is the machine's")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the clients are other processes: their time and this one is the machine's"
+    )]
     pub(super) fn start(options: Options, memory: Arc<GuestMemory>, irqs: Arc<Irqs>) -> io::Result<Self> {
         let mut emulator = Emulator::new(options, memory, Box::new(Raise(irqs)));
         // Nobody reads the log of a server, and keeping it costs time.
