@@ -50,7 +50,7 @@ impl fmt::Debug for Scripted {
 }
 
 impl Admin for Scripted {
-    fn address(&self) -> &str {
+    fn address(&self) -> &'static str {
         "scripted"
     }
 
