@@ -233,6 +233,9 @@ fn wrong_input_is_answered_by_what_is_wrong_and_what_to_do() {
         ("bench emulated --iodepth 100000", &["100000", "4095"]),
         ("bench emulated --numjobs 1000", &["1000 jobs", "--numjobs at most"]),
         ("bench emulated --offset 2T --size 1m", &["no room"]),
+        ("bench emulated --size 2T", &["end behind the drive", "Give --size at most 1000000000000"]),
+        ("bench emulated --size 1", &["no room for one I/O of 4096 bytes: it has 0 bytes"]),
+        ("validate emulated --expect-write 1000", &["validate only reads"]),
         ("bench emulated --offset 100 --size 1m", &["multiple of 512"]),
         ("bench emulated -n 9 --size 4k", &["namespace 9 is not active", "Active namespaces: 1."]),
         ("bench emulated --iommu nothing", &["nothing", "type1"]),
@@ -267,6 +270,39 @@ fn a_file_that_is_no_result_is_named() {
     assert!(matches!(ran.code, Some(1 | 2)), "{ran:?}");
     ran.says(&["nonsense.json"]);
     nvmetal("diff /nonexistent/a /nonexistent/b").exits(1).says(&["/nonexistent/a", "--save"]);
+}
+
+#[test]
+fn what_the_drive_does_not_have_is_an_exit_code_of_its_own() {
+    nvmetal("bench emulated --shadow-doorbells --size 64k").exits(9).says(&["Doorbell Buffer Config"]);
+    nvmetal("bench emulated:ideal,shadow-doorbells=yes --shadow-doorbells --size 64k").exits(0);
+}
+
+#[test]
+fn raw_bytes_are_what_the_drive_sent_and_can_be_decoded_again() {
+    for (line, noun, bytes) in [("smart emulated", "smart", 512), ("id ctrl emulated", "id ctrl", 4096)] {
+        let words: Vec<_> = line.split(' ').chain(["-o", "raw"]).collect();
+        let raw = command(&words).output().expect("it runs").stdout;
+        assert_eq!(raw.len(), bytes, "{line}");
+        let folder = tempfile::tempdir().expect("a folder");
+        let (page, dump) = (folder.path().join("page"), folder.path().join("dump"));
+        std::fs::write(&page, &raw).expect("a file");
+        std::fs::write(&dump, nvmetal(&format!("{line} -o hex")).exits(0).out).expect("a file");
+        let decoded =
+            |file: &std::path::Path| nvmetal(&format!("decode {noun} {} -o json", file.display())).exits(0).json();
+        let (from_raw, from_hex) = (decoded(&page), decoded(&dump));
+        let key = noun.rsplit(' ').next().unwrap_or_default();
+        assert!(from_raw.get(key).is_some(), "{from_raw}");
+        assert_eq!(from_raw.get(key), from_hex.get(key), "{line}");
+    }
+}
+
+#[test]
+fn a_drive_that_vanishes_is_noticed_soon_and_what_was_sent_is_told() {
+    let document = nvmetal("validate emulated:ideal,removed@1000 --quick -o json").exits(7).json();
+    let read =
+        document["commands_sent"].as_array().and_then(|sent| sent.iter().find(|command| command["name"] == "Read"));
+    assert!(read.and_then(|read| read["count"].as_u64()) > Some(800), "{}", document["commands_sent"]);
 }
 
 // -------------------------------------------------------------------------------------------------- signals and pipes

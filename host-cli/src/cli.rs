@@ -18,7 +18,7 @@ const LONG_ABOUT: &str = "\
 Take an NVMe drive from the kernel, test it, explain it and give it back.
 
 nvmetal talks to the drive itself, from user space through VFIO, so that what it measures is the drive, its card and \
-its link, and not the software in between. It reads only, unless you ask for writing and name the drive's serial number.
+its link, and not the software in between. It only reads.
 
 DEVICE is a PCI address (0000:03:00.0, 03:00.0), a name of the kernel's (/dev/nvme1, nvme1n1), `emulated`, a drive in \
 software that needs neither hardware nor root, or `vfio-user:SOCKET`, a controller in another process.";

@@ -63,6 +63,9 @@ fn text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok().filter(|text| text.chars().all(is_text))
 }
 
+/// Columns of the bytes in a row of nvmetal's own dump.
+const OWN_BYTES_COLUMNS: usize = 8 * 3 - 1;
+
 /// A row of a dump.
 #[derive(Debug, Default)]
 struct Row<'a> {
@@ -79,12 +82,14 @@ fn parse(text: &str) -> Result<Vec<u8>, String> {
     let mut rows: Vec<Row<'_>> = Vec::new();
     let mut length = None;
     let mut after_star = false;
+    // In nvmetal's own dump a line without an offset names what follows.
+    let is_own = text.lines().any(is_title);
     for (line, content) in text.lines().enumerate().map(|(index, line)| (index + 1, line.trim())) {
         if let Some(comment) = content.strip_prefix('#') {
             length = comment.trim().strip_prefix("length:").and_then(|n| n.trim().parse().ok()).or(length);
         } else if content == "*" {
             after_star = true;
-        } else if !is_head(content) {
+        } else if !is_head(content) && !(is_own && !content.contains("h  ")) {
             let row = row(line, content)?;
             rows.push(Row { after_star: std::mem::take(&mut after_star), ..row });
         }
@@ -101,7 +106,18 @@ fn parse(text: &str) -> Result<Vec<u8>, String> {
 /// Lines that say nothing of the bytes: empty ones, nvme-cli's row of column numbers and what it says above it.
 fn is_head(line: &str) -> bool {
     let columns = || line.split_whitespace().enumerate().all(|(i, word)| word == format!("{i:x}"));
-    line.is_empty() || line.starts_with("Device:") || line.ends_with(": Success") || (line.len() > 10 && columns())
+    // nvmetal's own dump names the structure and the drive.
+    let is_title = line.contains(", serial ") && line.contains(" of ");
+    line.is_empty()
+        || is_title
+        || line.starts_with("Device:")
+        || line.ends_with(": Success")
+        || (line.len() > 10 && columns())
+}
+
+/// The first line of nvmetal's own dump: the structure and the drive.
+fn is_title(line: &str) -> bool {
+    line.contains(" of ") && line.contains(", serial ")
 }
 
 /// One line: an offset and bytes, or only bytes.
@@ -111,6 +127,11 @@ fn row(line: usize, content: &str) -> Result<Row<'_>, String> {
     if let Some((offset, rest)) = content.split_once(':').filter(|(o, _)| is_hex(o.strip_prefix("0x").unwrap_or(o))) {
         let rest = rest.trim_start().split('"').next().unwrap_or_default();
         let rest = rest.split("  ").next().unwrap_or_default();
+        return Ok(Row { line, offset: Some(offset), bytes: words(line, rest)?, ..Row::default() });
+    }
+    // nvmetal's own `-o hex`: an `h` behind the offset, eight bytes or nothing (what is reserved), what they mean.
+    if let Some((offset, rest)) = content.split_once("h  ").filter(|(offset, _)| is_hex(offset)) {
+        let rest = rest.get(..OWN_BYTES_COLUMNS).unwrap_or(rest);
         return Ok(Row { line, offset: Some(offset), bytes: words(line, rest)?, ..Row::default() });
     }
     // hexdump, od: seven digits or more, then groups of two or four; text beside the bytes is between bars.

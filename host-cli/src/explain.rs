@@ -51,8 +51,7 @@ impl From<VfioError> for Error {
                 (Kind::NoPermission, "`nvmetal doctor` names the files and who may open them.")
             }
             _ if error.is_environment() => {
-                let remedy =
-                    "`nvmetal doctor` shows what stands in the way; `nvmetal validate --via kernel` does without.";
+                let remedy = "`nvmetal doctor` shows what stands in the way; `nvmetal validate DEVICE --via kernel` does without.";
                 (Kind::Environment, remedy)
             }
             _ => (Kind::Device, "`dmesg` may tell more."),
@@ -129,6 +128,7 @@ fn instead(error: JobError) -> String {
         JobError::Queues { queues, .. } => format!("Give --numjobs at most {queues}."),
         JobError::TooLong { .. } | JobError::Commands { .. } => "Give --bs a smaller size.".to_owned(),
         JobError::Depth { holds, .. } => format!("Give --iodepth at most {holds}."),
+        JobError::Size { room_bytes, .. } => format!("Give --size at most {room_bytes}, or leave it out."),
         JobError::NoRoom { .. } => "Give a smaller --offset or --bs, or a larger --size.".to_owned(),
     }
 }

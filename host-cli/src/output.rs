@@ -105,6 +105,15 @@ impl Output {
         }
     }
 
+    /// Writes data, of which not a byte may be taken for a colour and left out.
+    pub fn raw(&mut self, bytes: &[u8]) -> Result<()> {
+        let mut stdout = io::stdout().lock();
+        match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            other => other.file("write", "standard output".as_ref()),
+        }
+    }
+
     /// Ends a command with its result: `human` is called for the text, unless JSON was asked for. The JSON goes to
     /// `--save`, too.
     pub fn result(&mut self, json: &Value, human: impl FnOnce() -> String) -> Result<()> {

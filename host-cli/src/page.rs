@@ -75,7 +75,7 @@ impl Page {
         out.save(&document)?;
         match out.format {
             Format::Json => out.print(&pretty(&document)),
-            Format::Raw => out.bytes(bytes),
+            Format::Raw => out.raw(bytes),
             Format::Hex => out.print(&format!("{}\n{}", self.head(device, emulated), structure.hex(bytes))),
             Format::NvmeCli => out.print(&nvme_cli::text(self.view_of, bytes, owner).unwrap_or_default()),
             Format::NvmeCliJson => out.print(&nvme_cli::json(self.view_of, bytes, owner).unwrap_or_default()),

@@ -58,12 +58,12 @@ structure! {
         36 nawupf: ZeroBasedLe16 = ZERO_BASED, "Namespace Atomic Write Unit Power Fail";
         /// Blocks compared and written atomically, 0's based.
         38 nacwu: ZeroBasedLe16 = ZERO_BASED, "Namespace Atomic Compare and Write Unit";
-        /// Atomic boundary size in normal operation, 0's based.
-        40 nabsn: ZeroBasedLe16 = ZERO_BASED, "Namespace Atomic Boundary Size Normal";
+        /// Atomic boundary size in normal operation, 0's based; a raw 0 means that there is none.
+        40 nabsn: ZeroBasedLe16 = ZERO_BASED.zero("no boundary"), "Namespace Atomic Boundary Size Normal";
         /// First block of the first atomic boundary.
         42 nabo: U16 = COUNT, "Namespace Atomic Boundary Offset";
-        /// Atomic boundary size at power fail, 0's based.
-        44 nabspf: ZeroBasedLe16 = ZERO_BASED, "Namespace Atomic Boundary Size Power Fail";
+        /// Atomic boundary size at power fail, 0's based; a raw 0 means that there is none.
+        44 nabspf: ZeroBasedLe16 = ZERO_BASED.zero("no boundary"), "Namespace Atomic Boundary Size Power Fail";
         /// Reads and writes should not cross multiples of this many blocks.
         46 noiob: U16 = COUNT.zero("not reported"), "Namespace Optimal I/O Boundary";
         /// Bytes of media that the namespace takes.

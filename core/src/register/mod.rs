@@ -48,9 +48,9 @@ structure! {
         /// Sizes of the admin queues.
         0x24 aqa: AdminQueueAttributes = bits(AdminQueueAttributes::PARTS), "Admin Queue Attributes";
         /// Where the admin submission queue lies.
-        0x28 asq: QueueBase = bits(QueueBase::PARTS), "Admin Submission Queue Base Address";
+        0x28 asq: QueueBase = HEX, "Admin Submission Queue Base Address";
         /// Where the admin completion queue lies.
-        0x30 acq: QueueBase = bits(QueueBase::PARTS), "Admin Completion Queue Base Address";
+        0x30 acq: QueueBase = HEX, "Admin Completion Queue Base Address";
         /// Where the controller memory buffer lies.
         0x38 cmbloc: CmbLocation = bits(CmbLocation::PARTS), "Controller Memory Buffer Location";
         /// How large the controller memory buffer is and what for.
@@ -60,7 +60,7 @@ structure! {
         /// Which part of a boot partition to read.
         0x44 bprsel: BootPartitionReadSelect = bits(BootPartitionReadSelect::PARTS), "Boot Partition Read Select";
         /// Where to read the boot partition to, a page of 4 KiB.
-        0x48 bpmbl: QueueBase = bits(QueueBase::PARTS), "Boot Partition Memory Buffer Location";
+        0x48 bpmbl: QueueBase = HEX, "Boot Partition Memory Buffer Location";
         /// The controller memory buffer's place in the controller's address space.
         0x50 cmbmsc: CmbMemorySpaceControl = bits(CmbMemorySpaceControl::PARTS), "Controller Memory Buffer Memory Space Control";
         /// How the controller memory buffer is.

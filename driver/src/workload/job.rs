@@ -157,17 +157,29 @@ pub enum JobError {
         /// What a queue holds.
         holds: u32,
     },
+    /// The region reaches beyond the end of the namespace.
+    #[error(
+        "{size_bytes} bytes from byte {offset_bytes} on end behind the drive, which has {room_bytes} bytes from there"
+    )]
+    Size {
+        /// Where the region begins.
+        offset_bytes: u64,
+        /// The length that was asked for.
+        size_bytes: u64,
+        /// The length that there is.
+        room_bytes: u128,
+    },
     /// The region is shorter than one I/O.
     #[error(
-        "the region from byte {offset_bytes} on has no room for one I/O of {block_bytes} bytes: there are {there_bytes} bytes"
+        "the region from byte {offset_bytes} on has no room for one I/O of {block_bytes} bytes: it has {room_bytes} bytes"
     )]
     NoRoom {
         /// Where the region begins.
         offset_bytes: u64,
         /// The length of an I/O.
         block_bytes: u64,
-        /// The size of the namespace.
-        there_bytes: u128,
+        /// The length of the region.
+        room_bytes: u128,
     },
 }
 
@@ -261,11 +273,15 @@ impl Job {
         let increment_blocks = self.offset_increment_bytes / lba_bytes;
         let last_first = first_lba.saturating_add(increment_blocks.saturating_mul(u64::from(self.numjobs) - 1));
         let room = space.blocks.saturating_sub(last_first);
-        let size_blocks = self.size_bytes.map_or(room, |bytes| (bytes / lba_bytes).min(room));
-        let slots = size_blocks / u64::from(io_blocks);
+        let size_blocks = self.size_bytes.map_or(room, |bytes| bytes / lba_bytes);
+        let room_bytes = u128::from(size_blocks.min(room)) * u128::from(lba_bytes);
+        let slots = size_blocks.min(room) / u64::from(io_blocks);
         if slots == 0 {
-            let there_bytes = u128::from(space.blocks) * u128::from(lba_bytes);
-            return Err(JobError::NoRoom { offset_bytes: self.offset_bytes, block_bytes, there_bytes }.into());
+            return Err(JobError::NoRoom { offset_bytes: self.offset_bytes, block_bytes, room_bytes }.into());
+        }
+        if size_blocks > room {
+            let size_bytes = self.size_bytes.unwrap_or_default();
+            return Err(JobError::Size { offset_bytes: self.offset_bytes, size_bytes, room_bytes }.into());
         }
         Ok(Plan { io_blocks, command_blocks, commands, first_lba, slots, increment_blocks, iodepth })
     }

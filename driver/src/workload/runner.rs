@@ -393,6 +393,10 @@ impl<D: Doorbell> Runner<D> {
         let now_ns = self.clock.now_ns();
         self.look(now_ns)?;
         if now_ns >= self.bin_end_ns {
+            // Nothing at all in a whole bin: a drive that is gone need not be waited for as long as a slow one.
+            if self.bin.ios == 0 {
+                self.queue.controller().check_alive()?;
+            }
             self.roll(now_ns);
         }
         Ok(self.idle_until(now_ns))
@@ -450,10 +454,22 @@ impl<D: Doorbell> Runner<D> {
         if self.bin != Bin::default() {
             self.recorded.bins.push(self.bin);
         }
+        self.count();
+        core::mem::take(&mut self.recorded)
+    }
+
+    /// Tells the controller's tally what was sent.
+    fn count(&mut self) {
         let tally = self.queue.controller().tally();
-        tally.add(false, IoOpcode::READ.into_bits(), self.recorded.reads_sent);
-        tally.add(false, IoOpcode::WRITE.into_bits(), self.recorded.writes_sent);
-        self.recorded
+        tally.add(false, IoOpcode::READ.into_bits(), core::mem::take(&mut self.recorded.reads_sent));
+        tally.add(false, IoOpcode::WRITE.into_bits(), core::mem::take(&mut self.recorded.writes_sent));
+    }
+}
+
+/// What was sent is told also when the run failed.
+impl<D: Doorbell> Drop for Runner<D> {
+    fn drop(&mut self) {
+        self.count();
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::check::evidence::{IoErrors, Latency, Written};
 use crate::device::Device;
 use crate::drive::Drive;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::exit::Exit;
 use crate::interrupt::Stop;
 use crate::measure::{self, Watched};
@@ -82,7 +82,7 @@ struct Workload {
     /// How to wait for completions: poll, interrupt, or hybrid (poll for a while, then sleep)
     #[arg(long, value_enum, value_name = "HOW", default_value = "poll", hide_possible_values = true)]
     wait: WaitArgument,
-    /// Ring doorbells in memory, where the drive has that (emulated ones do; physical ones hardly)
+    /// Ring doorbells in memory, where the drive has that (physical ones hardly)
     #[arg(long)]
     shadow_doorbells: bool,
 }
@@ -232,13 +232,15 @@ pub fn run(arguments: &Arguments, out: &mut Output, stop: &Stop) -> Result<Exit>
     };
     let session = Session::open(&device, &arguments.reach, options)?;
     let shadow_doorbells = session.controller.has_shadow_doorbells();
-    if arguments.workload.shadow_doorbells && !shadow_doorbells {
-        note("the drive has no shadow doorbells (Doorbell Buffer Config): its doorbell registers are rung");
-    }
     let drive = Drive::from(session);
-    let progress = Progress::new(text::label(&job), job.limits.runtime_ns).every(arguments.status_interval);
-    let measured = on_drive(&drive, &job, arguments.workload.namespace_id, progress, stop)
-        .map(|bench| Bench { shadow_doorbells, ..bench });
+    let measured = if arguments.workload.shadow_doorbells && !shadow_doorbells {
+        Err(Error::new(Kind::Unsupported, format!("{device} has no shadow doorbells (Doorbell Buffer Config)"))
+            .remedy("Leave out --shadow-doorbells; `emulated:ideal,shadow-doorbells=yes` has them."))
+    } else {
+        let progress = Progress::new(text::label(&job), job.limits.runtime_ns).every(arguments.status_interval);
+        on_drive(&drive, &job, arguments.workload.namespace_id, progress, stop)
+            .map(|bench| Bench { shadow_doorbells, ..bench })
+    };
     let closed = drive.close();
     finish(measured, closed, out, stop)
 }

@@ -39,7 +39,7 @@ pub fn run(arguments: &Arguments, out: &mut Output) -> Result<Exit> {
         What::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "nvmetal", &mut text);
-            out.bytes(&text)?;
+            out.raw(&text)?;
         }
         What::Man { directory } => {
             std::fs::create_dir_all(directory).file("create", directory)?;

@@ -73,8 +73,8 @@ struct Expectations {
     /// Sequential read speed that the drive should reach: 3500MB/s, or 3500 for MB/s
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     expect_read: Option<f64>,
-    /// Sequential write speed that the drive should reach (needs a writing run)
-    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    /// Sequential write speed that the drive should reach: nothing that only reads can tell
+    #[arg(long, hide = true, value_name = "RATE", value_parser = parse_rate)]
     expect_write: Option<f64>,
     /// Random reads of 4 KiB per second that the drive should reach: 500000 or 500k
     #[arg(long, value_name = "IOPS", value_parser = parse_iops)]
@@ -155,10 +155,13 @@ pub struct Validation {
 /// Validates the drive.
 pub fn run(arguments: &Arguments, out: &mut Output, stop: &Stop) -> Result<Exit> {
     out.only("validate", &[Format::Human, Format::Json])?;
+    if arguments.expectations.expect_write.is_some() {
+        return Err(Error::usage("--expect-write cannot be judged: validate only reads").remedy("Leave it out."));
+    }
     let device = Device::find(&arguments.device)?;
     if arguments.dry_run {
         let document = json!({ "schema": "nvmetal.validate/1", "dry_run": true, "device": device.to_string() });
-        out.result(&document, || text::plan(&device.to_string(), arguments.quick, arguments.way.through.via))?;
+        out.result(&document, || text::plan(&device, arguments.quick, arguments.way.through.via))?;
         return Ok(Exit::Pass);
     }
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u16);

@@ -4,7 +4,7 @@
 use nvmetal_driver::Wait;
 use nvmetal_driver::workload::{Access, EndReason, Job};
 
-use super::text::Sheet;
+use super::text::{Sheet, sent};
 use crate::check::evidence::Written;
 use crate::command::bench::Bench;
 use crate::output::{RED, YELLOW, bold, styled};
@@ -81,6 +81,7 @@ pub fn human(bench: &Bench, closed: &Closed) -> String {
         sheet.row("note", &styled(YELLOW, &text));
     }
     sheet.row("errors", &errors(bench));
+    sheet.row("sent", &sent(&bench.sent));
     if let Some(back) = &closed.given_back {
         let name = back.controller.as_ref().map_or(String::new(), |name| format!(" as {name}"));
         sheet.row("drive", &format!("given back to {}{name}", back.driver));

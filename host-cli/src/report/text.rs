@@ -3,7 +3,10 @@
 
 use std::fmt::{Display, Write};
 
+use nvmetal_driver::controller::SentCommand;
+
 use crate::output::{DIM, styled, wrapping};
+use crate::units::grouped;
 
 /// Lines of `label  value`, the values in one column and wrapped in it.
 pub struct Sheet {
@@ -50,4 +53,10 @@ impl<T: Display> Dash for Option<T> {
             None => "-".to_owned(),
         }
     }
+}
+
+/// The commands of a run, none of which writes.
+pub fn sent(commands: &[SentCommand]) -> String {
+    let sent: Vec<_> = commands.iter().map(|sent| format!("{} {}", grouped(sent.count.into()), sent.name)).collect();
+    format!("{} (nothing that writes)", sent.join(", "))
 }

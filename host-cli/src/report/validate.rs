@@ -4,13 +4,14 @@
 
 use std::fmt::Write;
 
-use super::text::Sheet;
+use super::text::{Sheet, sent};
 use crate::check::{CheckResult, Status, Verdict};
 use crate::command::validate::Validation;
+use crate::device::Device;
 use crate::drive::{self, Via};
 use crate::output::{DIM, GREEN, RED, YELLOW, bold, styled, wrap, wrapping};
 use crate::session::Closed;
-use crate::units::{grouped, nanoseconds};
+use crate::units::nanoseconds;
 
 /// Letters of the longest status word that is printed in the column.
 const STATUS: usize = 5;
@@ -18,9 +19,12 @@ const STATUS: usize = 5;
 const NAME: usize = 23;
 
 /// What `--dry-run` says.
-pub fn plan(device: &str, quick: bool, via: Via) -> String {
+pub fn plan(device: &Device, quick: bool, via: Via) -> String {
     let long = if quick { "about 15 seconds" } else { "about a minute" };
     let how = match via {
+        _ if matches!(device, Device::Emulated(_)) => {
+            format!("make {device}, read it for {long} of its own time (never write) and judge it")
+        }
         Via::Kernel => format!("leave {device} with the kernel, read it through the kernel for {long}"),
         Via::Auto => format!(
             "take {device} from the kernel if nobody uses it, else leave it there, read it for {long} (never write), \
@@ -130,9 +134,7 @@ fn tail(validation: &Validation, closed: &Closed) -> String {
             ),
         );
     }
-    let sent: Vec<_> =
-        validation.sent.iter().map(|sent| format!("{} {}", grouped(sent.count.into()), sent.name)).collect();
-    sheet.row("sent", &format!("{} (nothing that writes)", sent.join(", ")));
+    sheet.row("sent", &sent(&validation.sent));
     for phase in validation.phases.iter().filter(|phase| phase.error.is_some()) {
         sheet.row("error", &format!("{}: {}", phase.name, phase.error.as_deref().unwrap_or_default()));
     }

@@ -181,11 +181,11 @@ impl BindError {
                 "run it as root, or make /run/lock or the temporary directory writable for this user".into()
             }
             Self::InUse(in_use) if in_use.usage.chains.is_empty() => {
-                "settle what is in doubt, or use `nvmetal validate --via kernel`".into()
+                "settle what is in doubt, or use `nvmetal validate DEVICE --via kernel`".into()
             }
             Self::InUse(_) => {
                 "unmount, swap off or close what is named; or look at the drive without taking it: \
-                 `nvmetal validate --via kernel`"
+                 `nvmetal validate DEVICE --via kernel`"
                     .into()
             }
             Self::OtherDriver { address, driver } => {
@@ -194,12 +194,12 @@ impl BindError {
             Self::Held { .. } => "end that process first: a held drive cannot be unbound".into(),
             Self::IommuOff { .. } => {
                 "switch on VT-d or AMD-Vi in the firmware setup, and boot with intel_iommu=on where the kernel needs it; \
-                 or use `nvmetal validate --via kernel`"
+                 or use `nvmetal validate DEVICE --via kernel`"
                     .into()
             }
             Self::NoGroup { .. } => {
                 "this slot, or this kernel's settings, keep the device out of the IOMMU (iommu=off, a platform quirk): try \
-                 another slot, or use `nvmetal validate --via kernel`"
+                 another slot, or use `nvmetal validate DEVICE --via kernel`"
                     .into()
             }
             Self::NoIommuMode { .. } => "switch the IOMMU on; `--unsafe-no-iommu` only on a machine that may crash".into(),
@@ -207,7 +207,7 @@ impl BindError {
                 let members: Vec<_> = viability.in_the_way.iter().map(|member| member.address.to_string()).collect();
                 format!(
                     "unbind {} from its driver if nothing needs it, move the card to another slot, or use \
-                     `nvmetal validate --via kernel`; other members are never unbound for you",
+                     `nvmetal validate DEVICE --via kernel`; other members are never unbound for you",
                     members.join(" and ")
                 )
             }

@@ -85,7 +85,7 @@ fn group(sysfs: &Sysfs, function: &NvmeFunction) -> Option<Finding> {
                 "group",
                 "in no IOMMU group, though the machine's IOMMU is on",
                 "another slot, or kernel settings that keep the device out of the IOMMU (iommu=off, a platform quirk); \
-                 or `nvmetal validate --via kernel`",
+                 or `nvmetal validate DEVICE --via kernel`",
             )
         });
     };
@@ -102,7 +102,7 @@ fn group(sysfs: &Sysfs, function: &NvmeFunction) -> Option<Finding> {
             "group",
             format!("group {} is shared with {viability}", group.number),
             "unbind these from their drivers if nothing needs them (they are never unbound for you), move the card to \
-             another slot, or use `nvmetal validate --via kernel`",
+             another slot, or use `nvmetal validate DEVICE --via kernel`",
         ));
     }
     let others: Vec<_> = viability
@@ -133,7 +133,7 @@ fn usage(sysfs: &Sysfs, function: &NvmeFunction) -> Finding {
             "usage",
             chains,
             "unmount, swap off or close what is named; or look at the drive without taking it: \
-             `nvmetal validate --via kernel`",
+             `nvmetal validate DEVICE --via kernel`",
         );
     }
     if usage.doubts.iter().all(Doubt::is_permission) && !usage.doubts.is_empty() {
@@ -142,7 +142,7 @@ fn usage(sysfs: &Sysfs, function: &NvmeFunction) -> Finding {
     if usage.doubts.is_empty() {
         Finding::ok("usage", "nobody uses it")
     } else {
-        Finding::blocker("usage", doubts, "settle what is in doubt, or use `nvmetal validate --via kernel`")
+        Finding::blocker("usage", doubts, "settle what is in doubt, or use `nvmetal validate DEVICE --via kernel`")
     }
 }
 

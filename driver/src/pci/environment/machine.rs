@@ -54,7 +54,7 @@ fn iommu(sysfs: &Sysfs) -> Finding {
                 "remove the word that switches it off from the kernel command line"
             } else {
                 "switch on VT-d (Intel) or AMD-Vi/IOMMU (AMD) in the firmware setup; where it stays off, boot with \
-                 intel_iommu=on. Without it: `nvmetal validate --via kernel`"
+                 intel_iommu=on. Without it: `nvmetal validate DEVICE --via kernel`"
             };
             Finding::blocker("iommu", format!("off: no unit and no group{told}"), remedy)
         }
