@@ -293,7 +293,9 @@ fn raw_bytes_are_what_the_drive_sent_and_can_be_decoded_again() {
         let (from_raw, from_hex) = (decoded(&page), decoded(&dump));
         let key = noun.rsplit(' ').next().unwrap_or_default();
         assert!(from_raw.get(key).is_some(), "{from_raw}");
-        assert_eq!(from_raw.get(key), from_hex.get(key), "{line}");
+        // A dump ends with the last field that is worth a row; up to there it is the same.
+        let same = |field: &str| assert_eq!(from_raw[key][field], from_hex[key][field], "{line}: {field}");
+        ["critical_warning", "data_units_read", "sn", "mn", "oncs", "wctemp"].into_iter().for_each(same);
     }
 }
 
