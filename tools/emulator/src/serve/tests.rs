@@ -101,6 +101,15 @@ fn word(file: &OwnedFd, at: u64) -> u32 {
     u32::from_le_bytes(raw)
 }
 
+/// Ends the server also when the client's assertions fail.
+struct Stops<'a>(&'a AtomicBool);
+
+impl Drop for Stops<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Runs `client` against a server on a thread of its own.
 fn served(model: &str, trust: Trust, client: impl FnOnce(&Path, &Server)) {
     // What the socket's name is may not depend on how often a test runs at the same time.
@@ -109,13 +118,6 @@ fn served(model: &str, trust: Trust, client: impl FnOnce(&Path, &Server)) {
     let path = folder.join("drive");
     let server = Server::bind(&path, Options::parse(model).unwrap(), trust).unwrap();
     let stop = AtomicBool::new(false);
-    /// Ends the server also when the client's assertions fail.
-    struct Stops<'a>(&'a AtomicBool);
-    impl Drop for Stops<'_> {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
     std::thread::scope(|scope| {
         let stops = Stops(&stop);
         scope.spawn(|| server.run(&|| stop.load(Ordering::Relaxed), &mut |_| {}).unwrap());
