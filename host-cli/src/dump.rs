@@ -89,7 +89,7 @@ fn parse(text: &str) -> Result<Vec<u8>, String> {
             length = comment.trim().strip_prefix("length:").and_then(|n| n.trim().parse().ok()).or(length);
         } else if content == "*" {
             after_star = true;
-        } else if !is_head(content) && !(is_own && !content.contains("h  ")) {
+        } else if !is_head(content) && (!is_own || content.contains("h  ")) {
             let row = row(line, content)?;
             rows.push(Row { after_star: std::mem::take(&mut after_star), ..row });
         }

@@ -107,9 +107,15 @@ impl Output {
 
     /// Writes data, of which not a byte may be taken for a colour and left out.
     pub fn raw(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.reader_gone {
+            return Ok(());
+        }
         let mut stdout = io::stdout().lock();
         match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                self.reader_gone = true;
+                Ok(())
+            }
             other => other.file("write", "standard output".as_ref()),
         }
     }

@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn the_page_about_the_emulator_lists_every_model_option_and_fault() {
         let page = include_str!("../../../docs/emulator.md");
-        let faults = crate::fault::FaultKind::ALL.iter().map(|(_, name, _)| *name);
+        let faults = FaultKind::ALL.iter().map(|(_, name, _)| *name);
         for name in Options::table().map(|(name, ..)| name).chain(Model::names()).chain(faults) {
             assert!(page.contains(&format!("| `{name}` |")), "{name}");
         }
