@@ -120,7 +120,8 @@ fn not_judged(validation: &Validation) -> String {
 fn tail(validation: &Validation, closed: &Closed) -> String {
     let mut sheet = Sheet::new(10);
     let took: f64 = validation.phases.iter().map(|phase| phase.seconds).sum();
-    sheet.row("took", &format!("{took:.0} s of {}", validation.clock));
+    let how = if validation.clock == "virtual time" { " of virtual time" } else { "" };
+    sheet.row("took", &format!("{took:.0} s{how}"));
     if let Some(run) = &validation.evidence.latency {
         let latency = run.latency_ns;
         sheet.row(
