@@ -272,6 +272,8 @@ fn a_file_that_is_no_result_is_named() {
 fn what_the_drive_does_not_have_is_an_exit_code_of_its_own() {
     nvmetal("bench emulated --shadow-doorbells --size 64k").exits(9).says(&["Doorbell Buffer Config"]);
     nvmetal("bench emulated:ideal,shadow-doorbells=yes --shadow-doorbells --size 64k").exits(0);
+    nvmetal("bench emulated --sq-in-cmb --size 64k").exits(9).says(&["controller memory buffer", "--sq-in-cmb"]);
+    nvmetal("bench emulated:ideal,cmb=1MiB --sq-in-cmb --size 64k").exits(0).says(&["controller memory buffer"]);
 }
 
 #[test]

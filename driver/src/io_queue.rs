@@ -313,7 +313,7 @@ impl Making<'_> {
         let entries = (self.options.depth + 1).clamp(2, self.controller.max_queue_entries().min(65_536));
         let depth = (entries - 1).min(MAX_SLOTS as u32);
         let transport = self.controller.transport();
-        let submission = RingBuffer::new(transport, entries as usize * 64)?;
+        let submission = self.controller.submission_memory(entries as usize * 64)?;
         let completion = RingBuffer::new(transport, entries as usize * 16)?;
         let dstrd = self.controller.brought_up().cap.dstrd();
         let doorbell = |completion| transport.doorbell(register::doorbell_offset(self.queue_id, completion, dstrd));

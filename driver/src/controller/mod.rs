@@ -14,6 +14,7 @@
 mod admin;
 mod commands;
 mod lifecycle;
+mod memory_buffer;
 mod namespace;
 mod tally;
 
@@ -31,7 +32,7 @@ use nvmetal_core::register;
 use zerocopy::FromZeros;
 
 use crate::clock::Clock;
-use crate::dma::RingBuffer;
+use crate::dma::{DeviceMemory, RingBuffer};
 use crate::error::DriverError;
 use crate::transport::{Interrupt, Transport};
 
@@ -54,6 +55,8 @@ pub struct ControllerOptions {
     pub weighted_round_robin: bool,
     /// Ring the I/O queues' doorbells in memory, where the controller has that (Doorbell Buffer Config).
     pub shadow_doorbells: bool,
+    /// Put the I/O submission queues into the controller's own memory, where it has some for them.
+    pub sq_in_cmb: bool,
     /// How long an admin command may take.
     pub admin_timeout_ns: u64,
 }
@@ -65,6 +68,7 @@ impl Default for ControllerOptions {
             interrupts: false,
             weighted_round_robin: false,
             shadow_doorbells: false,
+            sq_in_cmb: false,
             admin_timeout_ns: 30_000_000_000,
         }
     }
@@ -81,6 +85,8 @@ pub struct Controller {
     interrupts: Vec<Interrupt>,
     /// The pages of shadow doorbells and of event indexes.
     shadows: Option<[RingBuffer; 2]>,
+    /// The controller memory buffer, if submission queues lie in it.
+    memory_buffer: Option<Arc<DeviceMemory>>,
     granted_queues: u16,
     next_queue: AtomicU16,
     free_queues: Mutex<Vec<u16>>,
@@ -124,6 +130,7 @@ impl Controller {
             tally: Tally::default(),
             interrupts: Vec::new(),
             shadows: None,
+            memory_buffer: None,
             granted_queues: 0,
             next_queue: AtomicU16::new(1),
             free_queues: Mutex::default(),
@@ -137,6 +144,9 @@ impl Controller {
         }
         if options.shadow_doorbells && controller.identify.oacs.doorbell_buffer() {
             controller.shadows = controller.configure_shadows()?;
+        }
+        if options.sq_in_cmb && controller.brought_up.cap.cmbs() {
+            controller.memory_buffer = memory_buffer::enable(&controller.transport)?;
         }
         if options.interrupts {
             let wanted = controller.granted_queues.saturating_add(1).min(controller.transport.info().vectors);
@@ -183,6 +193,20 @@ impl Controller {
     /// The pages of shadow doorbells and of event indexes, where the controller uses them.
     pub(crate) fn shadows(&self) -> Option<&[RingBuffer; 2]> {
         self.shadows.as_ref()
+    }
+
+    /// Memory for a submission ring: in the controller if it is to lie there, else in the host.
+    pub(crate) fn submission_memory(&self, bytes: usize) -> Result<RingBuffer, DriverError> {
+        let Some(memory) = &self.memory_buffer else { return Ok(RingBuffer::new(&self.transport, bytes)?) };
+        RingBuffer::in_device(memory, bytes).ok_or_else(|| {
+            let address = self.address();
+            DriverError::Request(format!("{address}: no {bytes} bytes are left in the controller memory buffer"))
+        })
+    }
+
+    /// Whether the I/O submission queues lie in the controller's memory.
+    pub fn has_sq_in_cmb(&self) -> bool {
+        self.memory_buffer.is_some()
     }
 
     /// Whether the I/O queues' doorbells are rung in memory.
@@ -298,6 +322,12 @@ impl Controller {
         };
         if !quiet {
             self.shadows.iter().flatten().cloned().for_each(RingBuffer::leak);
+        }
+        if quiet
+            && self.memory_buffer.is_some()
+            && let Err(error) = memory_buffer::disable(&self.transport)
+        {
+            log::debug!("{}: the controller memory buffer stays on: {error}", self.address());
         }
         let bus_master = self.transport.set_bus_master(false);
         self.admin.lock().unwrap_or_else(std::sync::PoisonError::into_inner).end(quiet);

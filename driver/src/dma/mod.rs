@@ -19,12 +19,14 @@
 #![deny(unsafe_code)]
 
 mod buffer;
+mod device_memory;
 mod memory;
 mod prp;
 mod ring;
 mod scatter;
 
 pub use buffer::{Buffer, BufferPool};
+pub use device_memory::{BASE as DEVICE_MEMORY_BASE, DeviceMapping, DeviceMemory};
 pub use memory::{DmaMemory, PageKind, leaked_bytes};
 pub use prp::PrpPair;
 pub use ring::RingBuffer;

@@ -18,6 +18,7 @@ pub mod vfio;
 pub mod vfio_user;
 
 use core::fmt;
+use core::ops::Range;
 use core::ptr::NonNull;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use nvmetal_core::queue::RawCompletion;
 use nvmetal_core::queue::doorbell::{Doorbell, Mapped};
 
 use crate::clock::Clock;
+use crate::dma::DeviceMapping;
 
 /// Which kind of path leads to the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -232,6 +234,14 @@ pub trait Transport: Send + Sync + fmt::Debug {
 
     /// Sets up `count` interrupt vectors, all at once; to be called before a queue exists, and once.
     fn enable_interrupts(&self, count: u16) -> Result<Vec<Interrupt>, TransportError>;
+
+    /// Maps a part of a BAR as memory: the controller memory buffer.
+    fn map_bar(&self, _bar: u8, _part: Range<u64>) -> Result<DeviceMapping, TransportError> {
+        Err(TransportError::Unsupported {
+            address: self.info().address.clone(),
+            what: "memory of the controller's own",
+        })
+    }
 
     /// Lets the device start transfers of its own, or stops it.
     fn set_bus_master(&self, on: bool) -> Result<(), TransportError>;

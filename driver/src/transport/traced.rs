@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 use core::fmt;
+use core::ops::Range;
 use std::sync::Arc;
 
 use nvmetal_core::command::SubmissionEntry;
@@ -21,6 +22,7 @@ use super::{
     TransportInfo, Unmapped, Waiting,
 };
 use crate::clock::Clock;
+use crate::dma::DeviceMapping;
 
 /// Something that passed between driver and device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -182,6 +184,10 @@ impl Transport for TracedTransport {
     fn enable_interrupts(&self, count: u16) -> Result<Vec<Interrupt>, TransportError> {
         self.tell(&Event::Interrupts { count });
         self.inner.enable_interrupts(count)
+    }
+
+    fn map_bar(&self, bar: u8, part: Range<u64>) -> Result<DeviceMapping, TransportError> {
+        self.inner.map_bar(bar, part)
     }
 
     fn set_bus_master(&self, on: bool) -> Result<(), TransportError> {

@@ -7,6 +7,7 @@
 //! check every register for it. Only [`Transport::signals`] tells that a fault was the reason.
 #![forbid(unsafe_code)]
 
+use core::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -18,6 +19,7 @@ use super::{
     TransportError, TransportInfo, TransportKind, Unmapped, Waiting,
 };
 use crate::clock::Clock;
+use crate::dma::DeviceMapping;
 use crate::pci::PciAddress;
 use crate::vfio::{IommuKind, VfioDevice, VfioError, VfioOptions};
 
@@ -185,6 +187,15 @@ impl Transport for VfioTransport {
         })?;
         let interrupts = events.into_iter().enumerate();
         Ok(interrupts.map(|(vector, event)| Interrupt { vector: vector as u16, event: Some(event) }).collect())
+    }
+
+    fn map_bar(&self, bar: u8, part: Range<u64>) -> Result<DeviceMapping, TransportError> {
+        let window = self.device.map_bar(bar, part.clone()).map_err(|source| TransportError::System {
+            address: self.info.address.clone(),
+            what: format!("mapping BAR{bar} from {:#x} to {:#x}", part.start, part.end),
+            source,
+        })?;
+        Ok(DeviceMapping::Bar(window))
     }
 
     fn set_bus_master(&self, on: bool) -> Result<(), TransportError> {

@@ -171,6 +171,20 @@ impl VfioDevice {
         self.windows.iter().find(inside)
     }
 
+    /// Maps a part of another BAR than that of the registers. Who has the window keeps the device's file open.
+    pub(crate) fn map_bar(&self, bar: u8, part: Range<u64>) -> std::io::Result<Window> {
+        let invalid = |why| std::io::Error::new(std::io::ErrorKind::InvalidInput, why);
+        if !(1..6).contains(&bar) {
+            return Err(invalid("BAR1 to BAR5 may hold memory"));
+        }
+        let info = region_info(self.address, &self.device, u32::from(bar)).map_err(std::io::Error::other)?;
+        let region = Region::new(&info, rustix::param::page_size() as u64, Vec::new());
+        if !region.mappable.iter().any(|area| area.start <= part.start && part.end <= area.end) {
+            return Err(invalid("the kernel does not let it be mapped, or it is not there"));
+        }
+        Window::map(fd(&self.device), region.file_offset, part)
+    }
+
     /// Reads a part of BAR0 that is not mapped, through the device's file.
     pub(crate) fn read_unmapped<const BYTES: usize>(&self, offset: u64) -> Result<[u8; BYTES], Errno> {
         let mut bytes = [0xff; BYTES];

@@ -36,6 +36,11 @@ impl Window {
         Ok(Self { watched, map, area })
     }
 
+    /// All of it, as memory.
+    pub(crate) fn whole(&self) -> (NonNull<u8>, usize) {
+        (NonNull::new(self.map.as_mut_ptr()).unwrap_or(NonNull::dangling()), self.map.len())
+    }
+
     /// The offsets that it has.
     pub fn area(&self) -> &Range<u64> {
         &self.area

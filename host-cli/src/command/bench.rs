@@ -85,6 +85,9 @@ struct Workload {
     /// Ring doorbells in memory, where the drive has that (physical ones hardly)
     #[arg(long)]
     shadow_doorbells: bool,
+    /// Put the submission queues into the drive's own memory, where it has some (an experiment)
+    #[arg(long)]
+    sq_in_cmb: bool,
 }
 
 /// fio's words that mean nothing for a drive without a file system and kernel in between. They are taken, so that a
@@ -197,6 +200,8 @@ pub struct Bench {
     pub written: Written,
     /// Whether doorbells were rung in memory.
     pub shadow_doorbells: bool,
+    /// Whether the submission queues lay in the drive's own memory.
+    pub sq_in_cmb: bool,
     /// What was seen beside the run.
     pub watched: Watched,
     /// The most that the path can carry.
@@ -228,18 +233,29 @@ pub fn run(arguments: &Arguments, out: &mut Output, stop: &Stop) -> Result<Exit>
         io_queues: job.numjobs.max(1),
         interrupts: job.wait.needs_interrupts(),
         shadow_doorbells: arguments.workload.shadow_doorbells,
+        sq_in_cmb: arguments.workload.sq_in_cmb,
         ..ControllerOptions::default()
     };
     let session = Session::open(&device, &arguments.reach, options)?;
     let shadow_doorbells = session.controller.has_shadow_doorbells();
+    let sq_in_cmb = session.controller.has_sq_in_cmb();
     let drive = Drive::from(session);
     let measured = if arguments.workload.shadow_doorbells && !shadow_doorbells {
         Err(Error::new(Kind::Unsupported, format!("{device} has no shadow doorbells (Doorbell Buffer Config)"))
             .remedy("Leave out --shadow-doorbells; `emulated:ideal,shadow-doorbells=yes` has them."))
+    } else if arguments.workload.sq_in_cmb && !sq_in_cmb {
+        Err(Error::new(
+            Kind::Unsupported,
+            format!("{device} has no controller memory buffer for submission queues that could be used"),
+        )
+        .remedy("Leave out --sq-in-cmb; `emulated:ideal,cmb=1MiB` has one."))
     } else {
         let progress = Progress::new(text::label(&job), job.limits.runtime_ns).every(arguments.status_interval);
-        on_drive(&drive, &job, arguments.workload.namespace_id, progress, stop)
-            .map(|bench| Bench { shadow_doorbells, ..bench })
+        on_drive(&drive, &job, arguments.workload.namespace_id, progress, stop).map(|bench| Bench {
+            shadow_doorbells,
+            sq_in_cmb,
+            ..bench
+        })
     };
     let closed = drive.close();
     finish(measured, closed, out, stop)
@@ -275,6 +291,7 @@ fn on_drive(drive: &Drive, job: &Job, nsid: Option<u32>, progress: Progress, sto
         },
         written: sample.written,
         shadow_doorbells: false,
+        sq_in_cmb: false,
         ceiling: path.as_ref().and_then(LinkPath::ceiling),
         watched,
         sent: drive.sent(),
@@ -352,6 +369,7 @@ impl Bench {
             })).collect::<Vec<_>>(),
             "waiting": result.wait,
             "shadow_doorbells": self.shadow_doorbells,
+            "sq_in_cmb": self.sq_in_cmb,
             "clock": result.clock,
             "clock_error_ns": result.clock_error_ns,
             "processor": result.processor.map(|used| json!({

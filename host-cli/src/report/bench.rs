@@ -73,6 +73,9 @@ pub fn human(bench: &Bench, closed: &Closed) -> String {
     if let Some(waiting) = waiting(bench) {
         sheet.row("waiting", &waiting);
     }
+    if bench.sq_in_cmb {
+        sheet.row("submission", "queues in the drive's memory (controller memory buffer)");
+    }
     if bench.shadow_doorbells {
         sheet.row("doorbells", "in memory (shadow doorbells)");
     }

@@ -3,12 +3,14 @@
 
 use core::fmt;
 use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use crate::admin::events::AsyncEvents;
 use crate::admin::features::Features;
 use crate::controller::cells::Cells;
 use crate::controller::flight::Flights;
+use crate::controller::memory_buffer::{self, MemoryBuffer};
 use crate::controller::queue::Queues;
 use crate::controller::registers::Registers;
 use crate::controller::shadow::Shadows;
@@ -59,6 +61,8 @@ pub struct Emulator {
     pub(crate) cells: Cells,
     /// Doorbells' shadows, where the host has given some.
     pub(crate) shadows: Option<Shadows>,
+    /// Memory of the controller's own, where it has some.
+    pub(crate) memory_buffer: Option<MemoryBuffer>,
     pub(crate) flights: Flights,
     /// Submission queues with entries to be fetched, in their turn.
     pub(crate) in_turn: VecDeque<u16>,
@@ -96,10 +100,11 @@ impl Emulator {
             log: CommandLog::new(),
             removed: false,
             visible: 0,
-            registers: Registers::new(),
+            registers: Registers::new(options.memory_buffer_bytes > 0),
             queues: Queues::default(),
             cells: Cells::default(),
             shadows: None,
+            memory_buffer: MemoryBuffer::of(options.memory_buffer_bytes),
             flights: Flights::default(),
             in_turn: VecDeque::new(),
             fetching: false,
@@ -194,6 +199,12 @@ impl Emulator {
     /// The options that it was made with.
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// The controller memory buffer: the BAR that it fills, its memory and its length.
+    pub fn memory_buffer(&self) -> Option<(u8, BorrowedFd<'_>, u64)> {
+        let (file, bytes) = self.memory_buffer.as_ref()?.file();
+        Some((memory_buffer::BAR, file, bytes))
     }
 
     /// Plans a fault; it counts commands from now.

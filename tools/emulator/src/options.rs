@@ -1,6 +1,7 @@
 //! What a person writes to choose and change an emulated drive: `emulated:ideal,link=gen1x1,fault=read-error@100`.
 #![forbid(unsafe_code)]
 
+use crate::controller::memory_buffer::MOST_BYTES;
 use crate::fault::Fault;
 use crate::link::PcieLink;
 use crate::model::{ClockKind, Model};
@@ -35,6 +36,8 @@ pub struct Options {
     pub metadata_extended: bool,
     /// Whether it has shadow doorbells (Doorbell Buffer Config).
     pub shadow_doorbells: bool,
+    /// Bytes of its controller memory buffer; 0 for none.
+    pub memory_buffer_bytes: u64,
     /// Seed of everything random.
     pub seed: u64,
 }
@@ -116,6 +119,8 @@ const OPTIONS: &[OptionRow] = &[
         set: |o, v| { o.queues = v.parse().ok().filter(|q| (1..=65_534).contains(q))?; Some(()) } },
     OptionRow { name: "shadow-doorbells", form: "yes or no", what: "whether it has the Doorbell Buffer Config command",
         set: |o, v| { o.shadow_doorbells = value::yes_no(v)?; Some(()) } },
+    OptionRow { name: "cmb", form: "a size from 4KiB to 64MiB, or 0", what: "controller memory buffer, for submission queues",
+        set: |o, v| { o.memory_buffer_bytes = value::bytes(v).filter(|&b| b <= MOST_BYTES && b.is_multiple_of(4096))?; Some(()) } },
     OptionRow { name: "clock", form: "virtual or real", what: "the time it lives in",
         set: |o, v| { o.model.clock = match v { "virtual" => ClockKind::Virtual, "real" => ClockKind::Real, _ => return None }; Some(()) } },
     OptionRow { name: "seed", form: "a number", what: "seed of everything random",
@@ -148,6 +153,7 @@ impl Options {
             mdts: 9,
             queues: 64,
             shadow_doorbells: false,
+            memory_buffer_bytes: 0,
             seed: 1,
         };
         for part in parts {

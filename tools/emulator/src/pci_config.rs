@@ -5,6 +5,7 @@
 //! vectors of an emulated one.
 #![forbid(unsafe_code)]
 
+use crate::controller::memory_buffer;
 use crate::emulator::Emulator;
 use crate::link::PcieLink;
 
@@ -85,6 +86,9 @@ impl Emulator {
         }
         let mut space = Space::header(0x01_08_02, DEVICE, 0);
         space.put32(0x10, 0xf000_0004);
+        if self.memory_buffer.is_some() {
+            space.put32(0x10 + 4 * usize::from(memory_buffer::BAR), 0xf800_000c); // 64 bits, prefetchable.
+        }
         space.put16(0x2c, VENDOR);
         space.put16(0x2e, DEVICE);
         space.pcie(MSIX, 0, model.link, self.options.link(), model.payload, model.read_request);

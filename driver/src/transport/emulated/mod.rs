@@ -9,8 +9,10 @@ mod cells;
 mod stepped;
 mod threaded;
 
+use core::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use memmap2::MmapOptions;
 use nvmetal_core::register::offset;
 use nvmetal_emulator::{ClockKind, Emulator, GuestMemory, Options, OptionsError};
 
@@ -21,6 +23,7 @@ use super::{
     TransportInfo, TransportKind, Unmapped, Waiting,
 };
 use crate::clock::Clock;
+use crate::dma::DeviceMapping;
 
 /// The first IOVA that is given out.
 const FIRST_IOVA: u64 = 0x1_0000_0000;
@@ -228,6 +231,21 @@ impl Transport for EmulatedTransport {
             });
         }
         Ok((0..count).map(|vector| Interrupt { vector, event: None }).collect())
+    }
+
+    fn map_bar(&self, bar: u8, part: Range<u64>) -> Result<DeviceMapping, TransportError> {
+        let (address, what) = (self.info.address.clone(), "memory of the controller's own");
+        let mapped = self.with(|emulator| {
+            let (_, file, _) =
+                emulator.memory_buffer().filter(|&(there, _, bytes)| there == bar && part.end <= bytes)?;
+            let length = usize::try_from(part.end.checked_sub(part.start)?).ok()?;
+            Some(MmapOptions::new().offset(part.start).len(length).map_raw(&file))
+        });
+        match mapped {
+            None => Err(TransportError::Unsupported { address, what }),
+            Some(Ok(map)) => Ok(DeviceMapping::Memory(map)),
+            Some(Err(source)) => Err(TransportError::System { address, what: format!("mapping {what}"), source }),
+        }
     }
 
     fn set_bus_master(&self, on: bool) -> Result<(), TransportError> {

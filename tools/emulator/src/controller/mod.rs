@@ -7,6 +7,7 @@ mod doorbell;
 mod fetch;
 pub(crate) mod flight;
 mod instant;
+pub(crate) mod memory_buffer;
 pub(crate) mod queue;
 pub(crate) mod registers;
 pub(crate) mod shadow;

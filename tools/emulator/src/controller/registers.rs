@@ -5,10 +5,11 @@
 
 use nvmetal_core::number::ZeroBasedU16;
 use nvmetal_core::register::{
-    AdminQueueAttributes, Capabilities, CommandSetSelected, Configuration, ControllerStatus, NSSR_RESET, ReadyTimeouts,
-    ShutdownNotification, ShutdownStatus, Version, offset,
+    AdminQueueAttributes, Capabilities, CmbMemorySpaceControl, CommandSetSelected, Configuration, ControllerStatus,
+    NSSR_RESET, ReadyTimeouts, ShutdownNotification, ShutdownStatus, Version, offset,
 };
 
+use crate::controller::memory_buffer::MemoryBuffer;
 use crate::controller::queue::{CompletionQueue, SubmissionQueue};
 use crate::emulator::Emulator;
 use crate::event::What;
@@ -34,7 +35,8 @@ pub(crate) struct Registers {
 }
 
 impl Registers {
-    pub(crate) fn new() -> Self {
+    /// Their reset values, of a controller with a memory buffer or without.
+    pub(crate) fn new(memory_buffer: bool) -> Self {
         let cap = Capabilities::new()
             .with_mqes(ZeroBasedU16::from_bits((QUEUE_ENTRIES_MOST - 1) as u16))
             .with_cqr(true)
@@ -42,7 +44,8 @@ impl Registers {
             .with_nssrs(true)
             .with_css_nvm(true)
             .with_mpsmax(4)
-            .with_crwms(true);
+            .with_crwms(true)
+            .with_cmbs(memory_buffer);
         Self {
             cap,
             vs: Version::new().with_major(2).with_minor(0),
@@ -80,7 +83,9 @@ impl Emulator {
         const CAP_HIGH: u64 = offset::CAP + 4;
         const ASQ_HIGH: u64 = offset::ASQ + 4;
         const ACQ_HIGH: u64 = offset::ACQ + 4;
+        const CMBMSC_HIGH: u64 = offset::CMBMSC + 4;
         let registers = &self.registers;
+        let buffer = |read: fn(&MemoryBuffer) -> u32| self.memory_buffer.as_ref().map_or(0, read);
         match offset {
             offset::CAP => registers.cap.into_bits() as u32,
             CAP_HIGH => (registers.cap.into_bits() >> 32) as u32,
@@ -93,6 +98,11 @@ impl Emulator {
             ASQ_HIGH => (registers.asq >> 32) as u32,
             offset::ACQ => registers.acq as u32,
             ACQ_HIGH => (registers.acq >> 32) as u32,
+            offset::CMBLOC => buffer(|buffer| buffer.location().into_bits()),
+            offset::CMBSZ => buffer(|buffer| buffer.size().into_bits()),
+            offset::CMBMSC => buffer(|buffer| buffer.control().into_bits() as u32),
+            CMBMSC_HIGH => buffer(|buffer| (buffer.control().into_bits() >> 32) as u32),
+            offset::CMBSTS => buffer(|buffer| buffer.status().into_bits()),
             offset::CRTO => registers.crto.into_bits(),
             _ => 0,
         }
@@ -111,6 +121,10 @@ impl Emulator {
         if bytes < 4 || !offset.is_multiple_of(4) {
             return; // Registers are written as dwords; what else is written has no effect.
         }
+        if offset == offset::CMBMSC && bytes == 8 {
+            self.control_memory_buffer(value);
+            return;
+        }
         self.write_register(offset, value as u32);
         if bytes == 8 {
             self.write_register(offset + 4, (value >> 32) as u32);
@@ -120,6 +134,7 @@ impl Emulator {
     fn write_register(&mut self, offset: u64, value: u32) {
         const ASQ_HIGH: u64 = offset::ASQ + 4;
         const ACQ_HIGH: u64 = offset::ACQ + 4;
+        const CMBMSC_HIGH: u64 = offset::CMBMSC + 4;
         let low = |whole: u64| whole & !0xffff_ffff | u64::from(value & !0xfff);
         let high = |whole: u64| whole & 0xffff_ffff | u64::from(value) << 32;
         let registers = &mut self.registers;
@@ -137,7 +152,19 @@ impl Emulator {
             ASQ_HIGH => registers.asq = high(registers.asq),
             offset::ACQ => registers.acq = low(registers.acq),
             ACQ_HIGH => registers.acq = high(registers.acq),
+            offset::CMBMSC | CMBMSC_HIGH => {
+                let whole = self.memory_buffer.as_ref().map_or(0, |buffer| buffer.control().into_bits());
+                let shift = if offset == CMBMSC_HIGH { 32 } else { 0 };
+                self.control_memory_buffer(whole & !(0xffff_ffff << shift) | u64::from(value) << shift);
+            }
             _ => {}
+        }
+    }
+
+    fn control_memory_buffer(&mut self, value: u64) {
+        const WRITABLE: u64 = !0xffc;
+        if let Some(buffer) = &mut self.memory_buffer {
+            buffer.set_control(CmbMemorySpaceControl::from_bits(value & WRITABLE), &self.memory);
         }
     }
 
@@ -251,7 +278,10 @@ impl Emulator {
         }
         let change = self.registers.change + 1;
         self.forget_commands();
-        self.registers = Registers::new();
+        self.registers = Registers::new(self.memory_buffer.is_some());
+        if let Some(buffer) = &mut self.memory_buffer {
+            buffer.set_control(CmbMemorySpaceControl::new(), &self.memory);
+        }
         self.registers.change = change;
         self.features.reset();
     }
