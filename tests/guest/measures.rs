@@ -134,6 +134,26 @@ fn shadow_doorbells_serve_every_way_of_waiting_on_one_and_on_two_queues() {
     }
 }
 
+/// The second drive has a controller memory buffer in a BAR of its own.
+#[test]
+#[ignore = "needs the guest's drives"]
+fn submission_queues_lie_in_the_drives_memory_where_it_has_some() {
+    let drives = drives();
+    for interface in interfaces() {
+        for (wait, queues) in [("poll", "1"), ("interrupt", "2")] {
+            let mut words = vec!["bench", &drives[1].address, "--runtime", "1", "--iommu", &interface, "-o", "json"];
+            words.extend(["--sq-in-cmb", "--wait", wait, "--numjobs", queues, "--iodepth", "8"]);
+            let result = nvmetal(&words).exits(0).json();
+            is_good(&result, &drives[1], &interface);
+            is_measured(&result);
+            assert_eq!(result["sq_in_cmb"], true);
+        }
+    }
+    let refused = nvmetal(&["bench", &drives[0].address, "--runtime", "1", "--sq-in-cmb"]).exits(9);
+    assert!(refused.err.contains("controller memory buffer"), "{}", refused.err);
+    drives.iter().for_each(Drive::is_the_kernels);
+}
+
 #[test]
 #[ignore = "needs the guest's drives"]
 fn an_io_above_the_largest_transfer_is_split_and_the_result_says_so() {

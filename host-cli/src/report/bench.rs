@@ -74,7 +74,7 @@ pub fn human(bench: &Bench, closed: &Closed) -> String {
         sheet.row("waiting", &waiting);
     }
     if bench.sq_in_cmb {
-        sheet.row("submission", "queues in the drive's memory (controller memory buffer)");
+        sheet.row("queues", "submission in the drive's memory (controller memory buffer)");
     }
     if bench.shadow_doorbells {
         sheet.row("doorbells", "in memory (shadow doorbells)");
