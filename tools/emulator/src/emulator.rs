@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use crate::admin::events::AsyncEvents;
 use crate::admin::features::Features;
+use crate::admin::sanitize::Sanitizing;
+use crate::admin::self_test::SelfTests;
 use crate::controller::cells::Cells;
 use crate::controller::flight::Flights;
 use crate::controller::memory_buffer::{self, MemoryBuffer};
@@ -77,6 +79,8 @@ pub struct Emulator {
 
     pub(crate) features: Features,
     pub(crate) async_events: AsyncEvents,
+    pub(crate) sanitize: Sanitizing,
+    pub(crate) self_tests: SelfTests,
     pub(crate) health: Health,
     pub(crate) error_log: ErrorLog,
     pub(crate) namespaces: Vec<Namespace>,
@@ -113,6 +117,8 @@ impl Emulator {
             commands: 0,
             features: Features::new(model),
             async_events: AsyncEvents::default(),
+            sanitize: Sanitizing::default(),
+            self_tests: SelfTests::default(),
             health: Health::new(&options),
             error_log: ErrorLog::default(),
             namespaces: vec![Namespace::new(1, &options)],
@@ -183,6 +189,7 @@ impl Emulator {
             What::Complete(ticket) => self.complete(ticket, access),
             What::Ready(change) => self.ready(change),
             What::ShutdownDone(change) => self.shutdown_done(change),
+            What::SanitizeDone => self.sanitize_done(),
         }
     }
 

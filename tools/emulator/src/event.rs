@@ -21,6 +21,8 @@ pub(crate) enum What {
     Ready(u32),
     /// The shutdown is done.
     ShutdownDone(u32),
+    /// The sanitize operation is at its end.
+    SanitizeDone,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

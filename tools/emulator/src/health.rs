@@ -16,7 +16,7 @@ use crate::options::Options;
 /// Entries that the error log keeps.
 pub(crate) const ERROR_ENTRIES: usize = 64;
 /// Nanoseconds of an hour.
-const HOUR_NS: u64 = 3_600_000_000_000;
+pub(crate) const HOUR_NS: u64 = 3_600_000_000_000;
 /// Nanoseconds of a minute.
 const MINUTE_NS: u64 = 60_000_000_000;
 

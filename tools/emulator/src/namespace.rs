@@ -19,9 +19,9 @@ pub(crate) struct Metadata {
 }
 
 impl Metadata {
-    fn new(options: &Options) -> Self {
-        let zeros = vec![0; options.metadata_bytes.into()].into_boxed_slice();
-        Self { extended: options.metadata_extended && !zeros.is_empty(), written: HashMap::new(), zeros }
+    fn new(bytes: u16, extended: bool) -> Self {
+        let zeros = vec![0; bytes.into()].into_boxed_slice();
+        Self { extended: extended && !zeros.is_empty(), written: HashMap::new(), zeros }
     }
 
     /// Bytes of a block's metadata; 0 for none.
@@ -80,9 +80,26 @@ impl Namespace {
             blocks,
             lbads: lba_bytes.trailing_zeros() as u8,
             media,
-            metadata: Metadata::new(options),
+            metadata: Metadata::new(options.metadata_bytes, options.metadata_extended),
             unreadable: HashSet::new(),
         }
+    }
+
+    /// A format: all data is gone, and the blocks of `bytes` bytes are 2^lbads bytes long from now on.
+    pub(crate) fn format(&mut self, bytes: u64, lbads: u8, metadata_bytes: u16, extended: bool) {
+        self.erase();
+        self.lbads = lbads;
+        self.blocks = bytes >> lbads;
+        self.metadata = Metadata::new(metadata_bytes, extended);
+    }
+
+    /// All blocks are deallocated and can be read.
+    pub(crate) fn erase(&mut self) {
+        if let Media::Sparse(media) = &mut self.media {
+            media.deallocate(0, u64::MAX);
+        }
+        self.metadata.written.clear();
+        self.unreadable.clear();
     }
 
     /// Bytes of a logical block.

@@ -38,6 +38,10 @@ pub struct Options {
     pub shadow_doorbells: bool,
     /// Bytes of its controller memory buffer; 0 for none.
     pub memory_buffer_bytes: u64,
+    /// Host memory buffer that the controller would like, in bytes; 0 for none.
+    pub hmb_bytes: u64,
+    /// The least host memory buffer that is of use to it, in bytes.
+    pub hmb_min_bytes: u64,
     /// Seed of everything random.
     pub seed: u64,
 }
@@ -70,6 +74,12 @@ pub enum OptionsError {
         given: String,
         /// What it takes.
         form: &'static str,
+    },
+    /// The option was given more than once.
+    #[error("the emulator's option `{name}` is given twice; only `fault` may be")]
+    Twice {
+        /// The option.
+        name: String,
     },
     /// A model's own file is wrong.
     #[error(transparent)]
@@ -121,11 +131,20 @@ const OPTIONS: &[OptionRow] = &[
         set: |o, v| { o.shadow_doorbells = value::yes_no(v)?; Some(()) } },
     OptionRow { name: "cmb", form: "a size from 4KiB to 64MiB, or 0", what: "controller memory buffer, for submission queues",
         set: |o, v| { o.memory_buffer_bytes = value::bytes(v).filter(|&b| b <= MOST_BYTES && b.is_multiple_of(4096))?; Some(()) } },
+    OptionRow { name: "hmb", form: "a size in multiples of 4KiB, as 64MiB", what: "host memory buffer that the drive would like",
+        set: |o, v| { o.hmb_bytes = value::bytes(v).filter(|&b| whole_pages(b))?; Some(()) } },
+    OptionRow { name: "hmb-min", form: "a size in multiples of 4KiB, as 8MiB", what: "the least host memory buffer that is of use to it",
+        set: |o, v| { o.hmb_min_bytes = value::bytes(v).filter(|&b| whole_pages(b))?; Some(()) } },
     OptionRow { name: "clock", form: "virtual or real", what: "the time it lives in",
         set: |o, v| { o.model.clock = match v { "virtual" => ClockKind::Virtual, "real" => ClockKind::Real, _ => return None }; Some(()) } },
     OptionRow { name: "seed", form: "a number", what: "seed of everything random",
         set: |o, v| { o.seed = value::number(v)?; Some(()) } },
 ];
+
+/// Whether so many bytes are whole units of 4 KiB that fit the controller's fields.
+fn whole_pages(bytes: u64) -> bool {
+    bytes.is_multiple_of(4096) && bytes >> 12 <= u64::from(u32::MAX)
+}
 
 impl Options {
     /// Reads `MODEL[,option=value...]`; an empty text is the model `ideal`, and options alone change that.
@@ -154,10 +173,25 @@ impl Options {
             queues: 64,
             shadow_doorbells: false,
             memory_buffer_bytes: 0,
+            hmb_bytes: 0,
+            hmb_min_bytes: 0,
             seed: 1,
         };
+        let mut given = Vec::new();
         for part in parts {
-            options.set(part)?;
+            let name = options.set(part)?;
+            // Faults may be several; of everything else one would silently win.
+            if name != "fault" && given.contains(&name) {
+                return Err(OptionsError::Twice { name: name.to_owned() });
+            }
+            given.push(name);
+        }
+        if options.hmb_min_bytes > options.hmb_bytes {
+            return Err(OptionsError::BadValue {
+                name: "hmb-min".to_owned(),
+                given: format!("{} bytes", options.hmb_min_bytes),
+                form: "no more than hmb",
+            });
         }
         Ok(options)
     }
@@ -172,7 +206,8 @@ impl Options {
         self.trained.unwrap_or_else(|| self.model.link.common(self.model.slot))
     }
 
-    fn set(&mut self, part: &str) -> Result<(), OptionsError> {
+    /// Sets one option; its name.
+    fn set(&mut self, part: &str) -> Result<&'static str, OptionsError> {
         // `removed@N` reads like a fault and is written like one.
         let (name, given) = part
             .split_once('=')
@@ -187,7 +222,8 @@ impl Options {
             name: name.to_owned(),
             given: given.to_owned(),
             form: row.form,
-        })
+        })?;
+        Ok(row.name)
     }
 }
 
@@ -229,5 +265,9 @@ mod tests {
         let error = Options::parse("link=fast").unwrap_err().to_string();
         assert!(error.contains("`fast`") && error.contains("genGxW"), "{error}");
         assert!(Options::parse("fault=nonsense@1").is_err());
+        let error = Options::parse("queues=4,queues=8").unwrap_err().to_string();
+        assert!(error.contains("`queues` is given twice"), "{error}");
+        assert_eq!(Options::parse("fault=timeout@1,fault=timeout@5").unwrap().faults.len(), 2);
+        assert!(Options::parse("hmb=8MiB,hmb-min=16MiB").is_err());
     }
 }

@@ -29,6 +29,8 @@ impl AsyncEvent {
     pub(crate) const INVALID_DOORBELL_REGISTER: Self = Self { kind: 0, info: 0, log_page: 1 };
     pub(crate) const INVALID_DOORBELL_VALUE: Self = Self { kind: 0, info: 1, log_page: 1 };
 
+    pub(crate) const SANITIZE_COMPLETED: Self = Self { kind: 6, info: 1, log_page: 0x81 };
+
     /// Dword 0 of the request's completion.
     fn dw0(self) -> u32 {
         u32::from(self.kind) | u32::from(self.info) << 8 | u32::from(self.log_page) << 16
@@ -60,6 +62,7 @@ impl AsyncEvents {
         let kinds = match log_page {
             1 => 1 << 0,
             2 => 1 << 1,
+            0x81 => 1 << 6,
             4 | 0x0c | 0x0e | 0x0f => 1 << 2,
             _ => 0,
         };

@@ -7,6 +7,7 @@ use nvmetal_core::command::admin::{FeatureSelect, GetFeatures, SetFeatures};
 use nvmetal_core::command::{Command, SubmissionEntry};
 use nvmetal_core::status::Status;
 
+use super::host_memory::HostMemory;
 use crate::controller::status as code;
 use crate::emulator::Emulator;
 use crate::guest_memory::Access;
@@ -24,6 +25,7 @@ mod fid {
     pub(super) const INTERRUPT_VECTOR_CONFIGURATION: u8 = 0x09;
     pub(super) const WRITE_ATOMICITY: u8 = 0x0a;
     pub(super) const ASYNC_EVENT_CONFIGURATION: u8 = 0x0b;
+    pub(super) const HOST_MEMORY_BUFFER: u8 = 0x0d;
     pub(super) const TIMESTAMP: u8 = 0x0e;
 }
 
@@ -46,6 +48,8 @@ pub(crate) struct Features {
     granted: Option<u16>,
     /// The timestamp's value and when it was set.
     timestamp: (u64, u64),
+    /// The host memory buffer, while the controller has it.
+    pub(super) host_memory: Option<HostMemory>,
 }
 
 impl Features {
@@ -71,12 +75,14 @@ impl Features {
             ],
             granted: None,
             timestamp: (0, 0),
+            host_memory: None,
         }
     }
 
     /// The values after a controller reset: nothing is saved, so the defaults.
     pub(crate) fn reset(&mut self) {
         self.granted = None;
+        self.host_memory = None;
         for feature in &mut self.table {
             feature.current = feature.default;
         }
@@ -107,6 +113,7 @@ impl Emulator {
         }
         match id {
             fid::NUMBER_OF_QUEUES => return self.set_number_of_queues(command.value),
+            fid::HOST_MEMORY_BUFFER => return self.set_host_memory(entry, access),
             fid::TIMESTAMP => {
                 let data = self.fetch_admin(entry, 8, access)?;
                 let mut value = [0; 8];
@@ -165,7 +172,11 @@ impl Emulator {
             (_, select) if select.into_bits() > FeatureSelect::SUPPORTED.into_bits() => {
                 return Err(code::INVALID_FIELD);
             }
-            (fid::NUMBER_OF_QUEUES | fid::TIMESTAMP, FeatureSelect::SUPPORTED) => return Ok(0b100),
+            (fid::HOST_MEMORY_BUFFER, _) if self.options.hmb_bytes == 0 => return Err(code::INVALID_FIELD),
+            (fid::NUMBER_OF_QUEUES | fid::TIMESTAMP | fid::HOST_MEMORY_BUFFER, FeatureSelect::SUPPORTED) => {
+                return Ok(0b100);
+            }
+            (fid::HOST_MEMORY_BUFFER, select) => return self.get_host_memory(entry, select, access),
             (fid::NUMBER_OF_QUEUES, _) => return Ok(queue_counts(self.features.queues(self.options.queues))),
             (fid::TIMESTAMP, _) => {
                 let (value, set_ns) = self.features.timestamp;

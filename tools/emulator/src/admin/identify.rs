@@ -6,8 +6,8 @@
 use nvmetal_core::command::admin::Identify;
 use nvmetal_core::command::{Command, SubmissionEntry};
 use nvmetal_core::identify::{
-    ActiveNamespaceList, Controller, ControllerType, Dlfeat, EntrySize, FormattedLbaSize, Frmw, LbaFormat, Lpa, Mc,
-    Namespace as NamespaceData, Oacs, Oncs, Sgls, Vwc,
+    ActiveNamespaceList, Cdfs, Controller, ControllerType, Dlfeat, Dsto, EntrySize, Fna, FormattedLbaSize, Frmw,
+    LbaFormat, Lpa, Mc, Namespace as NamespaceData, NoDeallocateModifies, Oacs, Oncs, Sanicap, Sgls, Vwc,
 };
 use nvmetal_core::number::ZeroBasedU8;
 use nvmetal_core::status::Status;
@@ -15,11 +15,13 @@ use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64, U128};
 
 use super::events::REQUESTS_MOST;
+use super::{host_memory, self_test};
 use crate::controller::status as code;
 use crate::emulator::Emulator;
 use crate::guest_memory::Access;
 use crate::health::ERROR_ENTRIES;
 use crate::namespace::Namespace;
+use crate::nvm::copy;
 
 /// Firmware revision.
 pub(super) const FIRMWARE: &[u8; 8] = b"EMU1.0  ";
@@ -71,7 +73,10 @@ impl Emulator {
             rtd3r: U32::new((model.ready / 1000) as u32),
             rtd3e: U32::new((model.shutdown / 1000) as u32),
             cntrltype: ControllerType::from_bits(1),
-            oacs: Oacs::default().with_doorbell_buffer(self.options.shadow_doorbells),
+            oacs: Oacs::default()
+                .with_format_nvm(true)
+                .with_self_test(true)
+                .with_doorbell_buffer(self.options.shadow_doorbells),
             acl: ZeroBasedU8::from_bits(3),
             aerl: ZeroBasedU8::from_bits(REQUESTS_MOST),
             frmw: Frmw::default().with_slots(1).with_slot_1_read_only(true),
@@ -79,17 +84,32 @@ impl Emulator {
             elpe: ZeroBasedU8::from_bits((ERROR_ENTRIES - 1) as u8),
             wctemp: U16::new(model.warning_temperature),
             cctemp: U16::new(model.critical_temperature),
+            hmpre: U32::new((self.options.hmb_bytes / 4096) as u32),
+            hmmin: U32::new((self.options.hmb_min_bytes / 4096) as u32),
+            hmmaxd: U16::new(if self.options.hmb_bytes == 0 { 0 } else { host_memory::DESCRIPTORS_MOST }),
+            edstt: U16::new(self_test::EXTENDED_MINUTES),
+            dsto: Dsto::default().with_one_per_subsystem(true),
+            sanicap: Sanicap::default()
+                .with_crypto_erase(true)
+                .with_block_erase(true)
+                .with_overwrite(true)
+                .with_no_deallocate_inhibited(true)
+                .with_no_deallocate_modifies(NoDeallocateModifies::from_bits(1)),
+            fna: Fna::default().with_crypto_erase(true),
             tnvmcap: U128::new(u128::from(model.capacity)),
             sqes: EntrySize::from_bits(0x66),
             cqes: EntrySize::from_bits(0x44),
             nn: U32::new(1),
             oncs: Oncs::default()
                 .with_compare(true)
+                .with_write_uncorrectable(true)
+                .with_copy(true)
                 .with_dataset_management(true)
                 .with_write_zeroes(true)
                 .with_save_select(true)
                 .with_timestamp(true)
                 .with_verify(true),
+            cdfs: Cdfs::from_bits(1), // Format 0h.
             vwc: Vwc::default().with_present(true),
             sgls: Sgls::from_bits(0x0001_0001), // SGLs and bit buckets, any alignment.
             ..Controller::default()
@@ -178,12 +198,16 @@ fn text(field: &mut [u8], value: &str) {
     }
 }
 
+/// The formats: 2^n bytes of data, and bytes of metadata.
+pub(super) fn format_list(metadata_bytes: u16) -> impl Iterator<Item = (u8, u16)> {
+    let formats = [(9, 0), (12, 0), (9, metadata_bytes), (12, metadata_bytes)];
+    formats.into_iter().take(if metadata_bytes == 0 { 2 } else { 4 })
+}
+
 /// Blocks of both sizes, and where the drive has metadata, the same with it.
 fn formats(data: &mut NamespaceData, metadata_bytes: u16) {
-    let formats = [(9, 0), (12, 0), (9, metadata_bytes), (12, metadata_bytes)];
-    let count = if metadata_bytes == 0 { 2 } else { 4 };
-    data.nlbaf = ZeroBasedU8::from_bits(count - 1);
-    for (format, (lbads, ms)) in data.lbaf.iter_mut().zip(formats).take(count.into()) {
+    data.nlbaf = ZeroBasedU8::from_bits(format_list(metadata_bytes).count() as u8 - 1);
+    for (format, (lbads, ms)) in data.lbaf.iter_mut().zip(format_list(metadata_bytes)) {
         *format = LbaFormat { lbads, ms: U16::new(ms), ..LbaFormat::default() };
     }
     if metadata_bytes != 0 {
@@ -201,6 +225,9 @@ fn describe(namespace: &Namespace, seed: u64) -> NamespaceData {
             .with_index_low(u8::from(namespace.lbads == 12) + if metadata_bytes == 0 { 0 } else { 2 })
             .with_extended(namespace.metadata.extended),
         dlfeat: Dlfeat::from_bits(0b1001), // Deallocated blocks read as zeros.
+        mssrl: U16::new(copy::RANGE_BLOCKS_MOST),
+        mcl: U32::new(copy::BLOCKS_MOST),
+        msrc: ZeroBasedU8::from_bits(copy::RANGES_MOST),
         nvmcap: U128::new(u128::from(namespace.blocks) * u128::from(namespace.lba_bytes())),
         nguid: nguid(namespace.nsid, seed),
         eui64: eui64(namespace.nsid, seed),

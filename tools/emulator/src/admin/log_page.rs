@@ -11,7 +11,7 @@ use crate::emulator::Emulator;
 use crate::guest_memory::Access;
 
 /// The log pages that there are.
-const SUPPORTED: &[u8] = &[0x00, 0x01, 0x02, 0x03, 0x04, 0x05];
+const SUPPORTED: &[u8] = &[0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x81];
 
 impl Emulator {
     pub(super) fn get_log_page(&mut self, entry: &SubmissionEntry, access: &Access<'_>) -> Result<u64, Status> {
@@ -29,6 +29,8 @@ impl Emulator {
             0x03 => firmware_slots(),
             0x04 => vec![0; 4096],
             0x05 => commands_and_effects(self.options.shadow_doorbells),
+            0x06 => self.self_tests.page(self.now_ns).as_bytes().to_vec(),
+            0x81 => self.sanitize.page(self.now_ns, self.options.model.capacity).as_bytes().to_vec(),
             _ => return Err(code::INVALID_LOG_PAGE),
         };
         let bytes = usize::try_from(command.numd.count() * 4).map_err(|_| code::INVALID_FIELD)?;
@@ -74,19 +76,29 @@ fn commands_and_effects(shadow_doorbells: bool) -> Vec<u8> {
     const SUPPORTED: u32 = 1;
     const CHANGES_BLOCKS: u32 = 1 << 1;
     let admin = [0x00u8, 0x01, 0x02, 0x04, 0x05, 0x06, 0x08, 0x09, 0x0a, 0x0c].map(|opcode| (opcode, SUPPORTED));
+    const CHANGES_NAMESPACE: u32 = 1 << 2;
+    const ALONE: u32 = 1 << 16;
+    let media = [
+        (0x14u8, SUPPORTED),
+        (0x80, SUPPORTED | CHANGES_BLOCKS | CHANGES_NAMESPACE | ALONE),
+        (0x84, SUPPORTED | CHANGES_BLOCKS | ALONE),
+    ];
     let shadows = shadow_doorbells.then_some((0x7c, SUPPORTED));
     let io = [
         (0x00u8, SUPPORTED),
         (0x01, SUPPORTED | CHANGES_BLOCKS),
         (0x02, SUPPORTED),
+        (0x04, SUPPORTED | CHANGES_BLOCKS),
         (0x05, SUPPORTED),
         (0x08, SUPPORTED | CHANGES_BLOCKS),
         (0x09, SUPPORTED | CHANGES_BLOCKS),
         (0x0c, SUPPORTED),
+        (0x19, SUPPORTED | CHANGES_BLOCKS),
     ];
     let mut page = vec![0; 4096];
     for (base, opcode, effects) in admin
         .iter()
+        .chain(&media)
         .chain(&shadows)
         .map(|&(opcode, effects)| (0, opcode, effects))
         .chain(io.iter().map(|&(o, e)| (1024, o, e)))

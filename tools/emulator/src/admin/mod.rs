@@ -4,9 +4,13 @@
 mod abort;
 pub(crate) mod events;
 pub(crate) mod features;
+mod format;
+mod host_memory;
 mod identify;
 mod log_page;
 mod queues;
+pub(crate) mod sanitize;
+pub(crate) mod self_test;
 
 use nvmetal_core::command::SubmissionEntry;
 use nvmetal_core::command::admin::AdminOpcode;
@@ -26,6 +30,10 @@ impl Emulator {
         if entry.fuse() != 0 {
             return Some(Err(code::INVALID_FIELD));
         }
+        if self.sanitize.is_running() && !sanitize::is_allowed(entry.opcode()) {
+            self.error_log.note(0, entry, code::SANITIZE_IN_PROGRESS, 0);
+            return Some(Err(code::SANITIZE_IN_PROGRESS));
+        }
         let outcome = match AdminOpcode::from_bits(entry.opcode()) {
             AdminOpcode::DELETE_IO_SQ => self.delete_sq(entry, access),
             AdminOpcode::CREATE_IO_SQ => self.create_sq(entry),
@@ -37,6 +45,9 @@ impl Emulator {
             AdminOpcode::SET_FEATURES => self.set_features(entry, access),
             AdminOpcode::GET_FEATURES => self.get_features(entry, access),
             AdminOpcode::ASYNC_EVENT_REQUEST => return self.async_event_request(entry),
+            AdminOpcode::DEVICE_SELF_TEST => self.device_self_test(entry),
+            AdminOpcode::FORMAT_NVM => self.format_nvm(entry),
+            AdminOpcode::SANITIZE => self.start_sanitize(entry),
             AdminOpcode::DOORBELL_BUFFER_CONFIG => self.doorbell_buffer_config(entry),
             _ => Err(code::INVALID_OPCODE),
         };

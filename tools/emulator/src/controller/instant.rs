@@ -27,7 +27,12 @@ impl Model {
 impl Emulator {
     /// Answers what a queue holds; whether the queue may be served this way.
     pub(crate) fn serve_at_once(&mut self, qid: u16) -> bool {
-        if !self.instant || qid == 0 || !self.faults.is_empty() || self.options.removed_at.is_some() {
+        if !self.instant
+            || qid == 0
+            || !self.faults.is_empty()
+            || self.options.removed_at.is_some()
+            || self.sanitize.is_running()
+        {
             return false;
         }
         let memory = std::sync::Arc::clone(&self.memory);

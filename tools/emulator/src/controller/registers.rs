@@ -209,6 +209,8 @@ impl Emulator {
     fn disable(&mut self) {
         self.registers.change += 1;
         self.forget_commands();
+        self.features.reset();
+        self.self_tests.controller_reset(self.now_ns);
         let csts = self.registers.csts.with_cfs(false).with_shst(ShutdownStatus::NORMAL);
         self.registers.csts = csts;
         self.registers.cc = Configuration::new().with_shn(self.registers.cc.shn());
@@ -284,5 +286,6 @@ impl Emulator {
         }
         self.registers.change = change;
         self.features.reset();
+        self.self_tests.controller_reset(self.now_ns);
     }
 }

@@ -1,4 +1,4 @@
-//! Write Zeroes and Dataset Management: commands that tell the media about blocks.
+//! Write Zeroes, Write Uncorrectable and Dataset Management: commands that tell the media about blocks.
 #![forbid(unsafe_code)]
 
 use nvmetal_core::command::SubmissionEntry;
@@ -22,11 +22,18 @@ impl Emulator {
         Ok(())
     }
 
+    /// The blocks cannot be read until they are written again.
+    pub(super) fn write_uncorrectable(&mut self, entry: &SubmissionEntry) -> Result<(), Status> {
+        let (first, count) = blocks(entry);
+        let namespace = self.namespace(entry.nsid()).ok_or(code::INVALID_NAMESPACE)?;
+        namespace.unreadable.extend(first..first + count);
+        self.health.write_commands += 1;
+        Ok(())
+    }
+
     pub(super) fn dataset_management(&mut self, flight: &Flight, access: &Access<'_>) -> Result<(), Status> {
         let entry = &flight.entry;
-        self.pieces.resolve(entry, flight.bytes, self.registers.page_bytes(), access)?;
-        let mut ranges = vec![0; flight.bytes as usize];
-        self.pieces.fetch(&mut ranges, access)?;
+        let ranges = self.fetch_data(flight, access)?;
         let ranges: Vec<(u64, u64)> = ranges
             .as_chunks::<16>()
             .0

@@ -3,6 +3,7 @@
 //! NVM Express NVM Command Set Specification, "I/O Commands".
 #![forbid(unsafe_code)]
 
+pub(crate) mod copy;
 mod dataset;
 mod read_write;
 
@@ -23,10 +24,12 @@ pub(crate) mod opcode {
     pub(crate) const FLUSH: u8 = 0x00;
     pub(crate) const WRITE: u8 = 0x01;
     pub(crate) const READ: u8 = 0x02;
+    pub(crate) const WRITE_UNCORRECTABLE: u8 = 0x04;
     pub(crate) const COMPARE: u8 = 0x05;
     pub(crate) const WRITE_ZEROES: u8 = 0x08;
     pub(crate) const DATASET_MANAGEMENT: u8 = 0x09;
     pub(crate) const VERIFY: u8 = 0x0c;
+    pub(crate) const COPY: u8 = 0x19;
 }
 
 /// What a command asks of media and link.
@@ -132,6 +135,9 @@ impl Emulator {
         if entry.fuse() != 0 {
             return Err(code::INVALID_FIELD);
         }
+        if self.sanitize.is_running() {
+            return Err(code::SANITIZE_IN_PROGRESS);
+        }
         let mdts = self.options.mdts;
         let nsid = entry.nsid();
         let kind = match entry.opcode() {
@@ -145,13 +151,18 @@ impl Emulator {
             opcode::WRITE => WorkKind::Write,
             opcode::COMPARE => WorkKind::Compare,
             opcode::VERIFY => WorkKind::Verify,
-            opcode::WRITE_ZEROES | opcode::DATASET_MANAGEMENT => WorkKind::Describe,
+            opcode::WRITE_ZEROES | opcode::WRITE_UNCORRECTABLE | opcode::DATASET_MANAGEMENT | opcode::COPY => {
+                WorkKind::Describe
+            }
             _ => return Err(code::INVALID_OPCODE),
         };
         let namespace = self.namespace(nsid).ok_or(code::INVALID_NAMESPACE)?;
         if entry.opcode() == opcode::DATASET_MANAGEMENT {
             let ranges = u64::from(entry.cdw10() & 0xff) + 1;
             return Ok(Work { first: 0, bytes: ranges * 16, kind });
+        }
+        if entry.opcode() == opcode::COPY {
+            return Ok(Work { first: 0, bytes: copy::list_bytes(entry)?, kind });
         }
         let (first, count) = blocks(entry);
         if !namespace.contains(first, count) {
@@ -161,7 +172,7 @@ impl Emulator {
         if mdts != 0 && bytes > 4096 << mdts && kind != WorkKind::Verify && kind != WorkKind::Describe {
             return Err(code::INVALID_FIELD);
         }
-        let bytes = if entry.opcode() == opcode::WRITE_ZEROES { 0 } else { bytes };
+        let bytes = if kind == WorkKind::Describe { 0 } else { bytes };
         Ok(Work { first, bytes, kind })
     }
 
@@ -175,6 +186,8 @@ impl Emulator {
             opcode::COMPARE => self.compare_blocks(flight, access),
             opcode::VERIFY => self.verify_blocks(entry),
             opcode::WRITE_ZEROES => self.write_zeroes(entry),
+            opcode::WRITE_UNCORRECTABLE => self.write_uncorrectable(entry),
+            opcode::COPY => self.copy_blocks(flight, access),
             opcode::DATASET_MANAGEMENT => self.dataset_management(flight, access),
             _ => Err(code::INVALID_OPCODE),
         };

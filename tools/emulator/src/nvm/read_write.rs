@@ -13,7 +13,7 @@ use crate::media::{Media, Piece};
 use crate::namespace::{Metadata, Namespace};
 
 /// Whether all blocks can be read.
-fn readable(namespace: &Namespace, first: u64, count: u64) -> Result<(), Status> {
+pub(super) fn readable(namespace: &Namespace, first: u64, count: u64) -> Result<(), Status> {
     if namespace.unreadable.is_empty() {
         return Ok(());
     }
