@@ -143,7 +143,7 @@ const OPTIONS: &[OptionRow] = &[
 
 /// Whether so many bytes are whole units of 4 KiB that fit the controller's fields.
 fn whole_pages(bytes: u64) -> bool {
-    bytes.is_multiple_of(4096) && bytes >> 12 <= u64::from(u32::MAX)
+    bytes.is_multiple_of(4096) && u32::try_from(bytes >> 12).is_ok()
 }
 
 impl Options {

@@ -75,9 +75,9 @@ fn supported_pages() -> Vec<u8> {
 fn commands_and_effects(shadow_doorbells: bool) -> Vec<u8> {
     const SUPPORTED: u32 = 1;
     const CHANGES_BLOCKS: u32 = 1 << 1;
-    let admin = [0x00u8, 0x01, 0x02, 0x04, 0x05, 0x06, 0x08, 0x09, 0x0a, 0x0c].map(|opcode| (opcode, SUPPORTED));
     const CHANGES_NAMESPACE: u32 = 1 << 2;
     const ALONE: u32 = 1 << 16;
+    let admin = [0x00u8, 0x01, 0x02, 0x04, 0x05, 0x06, 0x08, 0x09, 0x0a, 0x0c].map(|opcode| (opcode, SUPPORTED));
     let media = [
         (0x14u8, SUPPORTED),
         (0x80, SUPPORTED | CHANGES_BLOCKS | CHANGES_NAMESPACE | ALONE),

@@ -135,8 +135,8 @@ impl Emulator {
         if self.self_tests.running.is_some() {
             return Err(code::SELF_TEST_IN_PROGRESS);
         }
-        let tested = self.namespaces.iter().filter(|namespace| nsid == u32::MAX || nsid == namespace.nsid);
-        let broken = tested.filter_map(|namespace| Some((namespace.nsid, *namespace.unreadable.iter().min()?))).next();
+        let mut tested = self.namespaces.iter().filter(|namespace| nsid == u32::MAX || nsid == namespace.nsid);
+        let broken = tested.find_map(|namespace| Some((namespace.nsid, *namespace.unreadable.iter().min()?)));
         let to_ns = now_ns + minutes * MINUTE_NS;
         self.self_tests.running = Some(Running { kind, nsid, from_ns: now_ns, to_ns, broken });
         Ok(0)
