@@ -105,7 +105,7 @@ use crate::dma::{Buffer, RingBuffer};
 use crate::error::DriverError;
 use crate::transport::{CalledDoorbell, DoorbellKind, Interrupt, MappedDoorbell, Waiting};
 
-pub use care::ScatterPayload;
+pub use care::{ScatterPayload, describe_range};
 use wait::{Adaptive, Next};
 pub use wait::{MOST_NS as HYBRID_POLLS_MOST_NS, Wait};
 

@@ -18,6 +18,18 @@ use nvmetal_core::queue::{Doorbell, IoWords, Refused, RefusedReason};
 use super::{Io, IoQueue, MOST_BLOCKS, Payload, Rejected, RejectedReason};
 use crate::dma::{Buffer, DataPointer, ScatterList};
 
+/// Bytes that describe a range of blocks to Dataset Management.
+const DSM_RANGE_BYTES: usize = 16;
+
+/// The description of a range for Dataset Management: attributes, length, first block
+/// (NVM Express NVM Command Set Specification, "Dataset Management command").
+pub fn describe_range(lba: u64, blocks: u32) -> [u8; 16] {
+    let mut range = [0; DSM_RANGE_BYTES];
+    range[4..8].copy_from_slice(&blocks.to_le_bytes());
+    range[8..].copy_from_slice(&lba.to_le_bytes());
+    range
+}
+
 /// A payload whose data lies in several pieces.
 pub trait ScatterPayload: Payload {
     /// The pieces.
@@ -56,6 +68,32 @@ impl<D: Doorbell, P: Payload> IoQueue<D, P> {
             pointer => Ok(pointer),
         });
         self.submit_whole(&io, pointer, payload, stamp_ns)
+    }
+
+    /// Takes a Dataset Management command that deallocates `blocks` blocks from `lba` on. The payload's buffer, of at
+    /// least 16 bytes, begins with their description ([`describe_range`]).
+    ///
+    /// # Errors
+    /// [`RejectedReason::Length`] for no blocks, [`RejectedReason::Range`] for blocks beyond the end,
+    /// [`RejectedReason::Buffer`] for a buffer that is too short. Else as [`IoQueue::submit`].
+    pub fn submit_deallocate(&mut self, lba: u64, blocks: u32, payload: P, stamp_ns: u64) -> Result<u16, Rejected<P>> {
+        /// Dword 11, bit 2: Attribute - Deallocate.
+        const DEALLOCATE: u64 = 1 << 2;
+        let reason = match payload.buffer().prp(DSM_RANGE_BYTES) {
+            _ if blocks == 0 => RejectedReason::Length,
+            _ if lba.checked_add(blocks.into()).is_none_or(|end_lba| end_lba > self.namespace.blocks) => {
+                RejectedReason::Range
+            }
+            None => RejectedReason::Buffer,
+            Some(prp) => {
+                let opcode = u16::from(IoOpcode::DATASET_MANAGEMENT.into_bits());
+                let command = IoWords::command(opcode, self.namespace.nsid);
+                // One range: dword 10 is 0.
+                let words = [command, 0, 0, prp.prp1, prp.prp2, DEALLOCATE << 32, 0, 0];
+                return self.pair.submit(&words, payload, stamp_ns).map_err(rejected);
+            }
+        };
+        Err(Rejected { reason, payload })
     }
 
     /// As [`IoQueue::submit`], with everything looked at. It takes the command in registers: as a structure it would be

@@ -26,7 +26,7 @@ use crate::error::DriverError;
 use crate::io_queue::Wait;
 use crate::workload::crew::{self, Crew, Outcome, Recorded, Shared};
 use crate::workload::job::Plan;
-use crate::workload::{Job, Observer, RunResult};
+use crate::workload::{Job, JobError, Observer, RunResult};
 
 /// The most threads of a run by threads.
 const MOST_THREADS: u32 = 512;
@@ -110,6 +110,9 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> Result<BlockRun, DriverError> {
     let plan = job.plan(&target.space())?;
+    if job.is_general() {
+        return Err(JobError::Senseless("through the kernel there are plain reads and writes only").into());
+    }
     if job.writes() && !target.is_writable() {
         return Err(DriverError::Request(format!("{}: opened for reading alone", target.path().display())));
     }
@@ -263,6 +266,7 @@ impl<'a> Run<'a> {
             commands_per_io: most_bytes.map_or(1, |most_bytes| self.io_bytes.div_ceil(most_bytes) as u32),
             queues: self.job.numjobs,
             wait: if polled { Wait::Poll } else { Wait::Interrupt },
+            mixed_sizes: false,
         };
         BlockRun { result: crew.result(outcome, setup), engine, direct: self.target.is_direct() }
     }

@@ -104,7 +104,7 @@ impl Recorder {
             return;
         }
         while now_ns >= self.bin_end_ns && self.bin_end_ns <= self.span.stop_ns {
-            self.recorded.bins.push(core::mem::take(&mut self.bin));
+            self.recorded.end_bin(core::mem::take(&mut self.bin));
             self.bin_end_ns += BIN_NS;
         }
         let ios = self.recorded.read_latency.count() + self.recorded.write_latency.count();
@@ -120,7 +120,7 @@ impl Recorder {
     /// The records.
     pub fn finish(mut self) -> Recorded {
         if self.bin != Bin::default() {
-            self.recorded.bins.push(self.bin);
+            self.recorded.end_bin(self.bin);
         }
         self.recorded
     }

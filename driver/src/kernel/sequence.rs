@@ -87,6 +87,7 @@ mod tests {
         slots: 4,
         increment_blocks: 100,
         iodepth: 1,
+        slot_blocks: 8,
     };
 
     fn all(mut sequence: Sequence) -> Vec<(u64, bool)> {

@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use super::course::Course;
 use super::histogram::Histogram;
 use super::job::Job;
-use super::result::{Bin, Direction, EndReason, Errors, ProcessorUse, RunResult};
+use super::result::{Bin, Direction, EndReason, Errors, ProcessorUse, RunResult, Verified};
 use crate::clock::{Clock, SECOND_NS};
 use crate::error::DriverError;
 use crate::io_queue::Wait;
@@ -70,7 +71,13 @@ pub(crate) struct Live {
 pub(crate) struct Recorded {
     pub read_latency: Histogram,
     pub write_latency: Histogram,
+    /// Of what neither reads nor writes.
+    pub other_latency: Histogram,
+    /// Bytes of reads, writes and others, where sizes differ.
+    pub bytes: [u64; 3],
     pub bins: Vec<Bin>,
+    /// The latencies of each bin.
+    pub course: Course,
     pub errors: Errors,
     pub clock_error_ns: u64,
     pub last_seen_ns: u64,
@@ -78,6 +85,16 @@ pub(crate) struct Recorded {
     pub out_of_time: bool,
     pub reads_sent: u64,
     pub writes_sent: u64,
+    pub others_sent: u64,
+    pub verified: Verified,
+}
+
+impl Recorded {
+    /// Keeps a bin, and which latencies came in it.
+    pub fn end_bin(&mut self, bin: Bin) {
+        self.bins.push(bin);
+        self.course.end_bin([&self.read_latency, &self.write_latency, &self.other_latency]);
+    }
 }
 
 /// What came of all workers.
@@ -102,6 +119,8 @@ pub(crate) struct Setup {
     pub queues: u16,
     /// How completions were waited for.
     pub wait: Wait,
+    /// I/Os differ in size, so their bytes were counted.
+    pub mixed_sizes: bool,
 }
 
 /// The workers of one run, as seen from outside.
@@ -234,17 +253,24 @@ impl<'a> Crew<'a> {
 
     /// Adds the records up.
     pub fn result(&self, outcome: Outcome, setup: Setup) -> RunResult {
-        let (mut read, mut write) = (Direction::default(), Direction::default());
+        let (mut read, mut write, mut other) = (Direction::default(), Direction::default(), Direction::default());
+        let mut verified = Verified::default();
+        let p99_ns = Course::percentiles(outcome.recorded.iter().map(|recorded| &recorded.course), 99.0);
         let (mut bins, mut errors): (Vec<Bin>, _) = (Vec::new(), Errors::default());
         let (mut clock_error_ns, mut last_seen_ns, mut out_of_time) = (0, self.start_ns, false);
         for recorded in outcome.recorded {
-            let (read_ios, write_ios) = (recorded.read_latency.count(), recorded.write_latency.count());
-            read.ios += read_ios;
-            read.bytes += read_ios * setup.io_bytes;
-            read.latency.merge(&recorded.read_latency);
-            write.ios += write_ios;
-            write.bytes += write_ios * setup.io_bytes;
-            write.latency.merge(&recorded.write_latency);
+            let of = [
+                (&mut read, &recorded.read_latency),
+                (&mut write, &recorded.write_latency),
+                (&mut other, &recorded.other_latency),
+            ];
+            for ((direction, latency), counted) in of.into_iter().zip(recorded.bytes) {
+                let ios = latency.count();
+                direction.ios += ios;
+                direction.bytes += if setup.mixed_sizes { counted } else { ios * setup.io_bytes };
+                direction.latency.merge(latency);
+            }
+            verified.add(recorded.verified);
             bins.resize(bins.len().max(recorded.bins.len()), Bin::default());
             for (sum, bin) in bins.iter_mut().zip(&recorded.bins) {
                 sum.ios += bin.ios;
@@ -266,7 +292,10 @@ impl<'a> Crew<'a> {
             },
             read,
             write,
+            other,
+            verified,
             bins,
+            p99_ns,
             errors,
             clock_error_ns,
             clock: self.clock.name(),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use nvmetal_core::queue::Doorbell;
 
 use super::crew::{Crew, Observer, Outcome, Recorded, Setup};
-use super::job::{Job, Plan, Space};
+use super::job::{Action, Job, JobError, Plan, Space};
 use super::result::RunResult;
 use super::runner::{Ingredients, Runner, Turn};
 use crate::controller::{Controller, Namespace};
@@ -32,6 +32,7 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> Result<RunResult, DriverError> {
     let plan = job.plan(&Space::of(controller, &namespace))?;
+    has_commands(controller, job)?;
     let crew = Crew::new(controller.clock(), job.numjobs.into());
     let mut mapped = Vec::new();
     let mut called = Vec::new();
@@ -39,8 +40,15 @@ pub fn run(
     for number in 0..job.numjobs {
         let depth = plan.iodepth * plan.commands;
         let options = QueueOptions { depth, wait: job.wait, timeout_ns: job.timeout_ns, ..QueueOptions::default() };
-        let command_bytes = u64::from(plan.command_blocks) << namespace.lba_shift;
-        let metadata_bytes = u64::from(plan.command_blocks) * u64::from(namespace.metadata_bytes);
+        let command_bytes = match job.action {
+            // The description of a range.
+            Action::Trim => controller.page().bytes(),
+            _ => u64::from(plan.command_blocks) << namespace.lba_shift,
+        };
+        let metadata_bytes = match job.action {
+            Action::Trim => 0,
+            _ => u64::from(plan.command_blocks) * u64::from(namespace.metadata_bytes),
+        };
         let pool = BufferPool {
             count: depth as usize,
             bytes_each: (command_bytes + if namespace.metadata_extended { metadata_bytes } else { 0 }) as usize,
@@ -69,6 +77,19 @@ pub fn run(
     }
 }
 
+/// Whether the controller has the optional command that the job needs.
+fn has_commands(controller: &Controller, job: &Job) -> Result<(), JobError> {
+    let oncs = controller.identify().oncs;
+    let (has, name) = match job.action {
+        Action::Transfer => return Ok(()),
+        Action::Trim => (oncs.dataset_management(), "Dataset Management"),
+        Action::WriteZeroes => (oncs.write_zeroes(), "Write Zeroes"),
+        Action::Compare => (oncs.compare(), "Compare"),
+        Action::Verify => (oncs.verify(), "Verify"),
+    };
+    if has { Ok(()) } else { Err(JobError::NoSuchCommand(name)) }
+}
+
 struct Run<'a> {
     controller: &'a Arc<Controller>,
     job: &'a Job,
@@ -93,6 +114,7 @@ impl Run<'_> {
             commands_per_io: self.plan.commands,
             queues: runners.len() as u16,
             wait: if self.controller.interrupts().is_empty() { Wait::Poll } else { self.job.wait },
+            mixed_sizes: !self.job.sizes.is_empty(),
         };
         let outcome = if self.controller.transport().info().stepped {
             self.stepped(&mut crew, runners, start_ns, observer)?

@@ -93,6 +93,26 @@ impl Histogram {
         self.classes.iter().sum()
     }
 
+    /// Calls `each` with class and number of what was recorded since `before`, and brings `before` up to that.
+    pub(super) fn since(&self, before: &mut Vec<u64>, mut each: impl FnMut(u16, u64)) {
+        if self.is_empty() {
+            return;
+        }
+        before.resize(CLASSES, 0);
+        let range = class(self.min)..=class(self.max);
+        let pairs = self.classes.iter().zip(before.iter_mut()).enumerate();
+        for (index, (&now, before)) in pairs.skip(*range.start()).take(range.end() - range.start() + 1) {
+            if now != *before {
+                each(index as u16, now - core::mem::replace(before, now));
+            }
+        }
+    }
+
+    /// The largest value of a class.
+    pub(super) fn class_end(class: u16) -> u64 {
+        upper_end(class.into())
+    }
+
     fn is_empty(&self) -> bool {
         self.min > self.max
     }

@@ -25,6 +25,76 @@ pub enum Access {
     Random,
 }
 
+/// What an I/O that is neither a read nor a write does, for a job of such.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    /// Reads and writes, as [`Job::read_percent`] says.
+    Transfer,
+    /// Deallocates (Dataset Management).
+    Trim,
+    /// Write Zeroes: no data moves.
+    WriteZeroes,
+    /// Compare with what a verifying write with the same seed left.
+    Compare,
+    /// Verify: the drive reads and checks, no data moves.
+    Verify,
+}
+
+/// Which places a random job prefers.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Distribution {
+    /// None.
+    Uniform,
+    /// The place of rank r is drawn as often as 1 / r to this power.
+    Zipf(f64),
+    /// This part of the places gets all but this part of the draws: 0.2 is eighty to twenty.
+    Pareto(f64),
+    /// A bell around the middle; its standard deviation in per cent of the region.
+    Normal(f64),
+}
+
+/// What is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Data {
+    /// Random bytes, of which no drive can make less.
+    Random,
+    /// Random bytes, and so many per cent of zeros.
+    Compressible(u8),
+    /// Zeros.
+    Zero,
+}
+
+/// A pace that does not wait for the drive: a late answer does not delay what comes after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rate {
+    /// I/Os per second of each queue.
+    Ios(u64),
+    /// Bytes per second of each queue.
+    Bytes(u64),
+}
+
+/// A pause after so many I/Os, begun when they have all come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Think {
+    /// How long.
+    pub ns: u64,
+    /// After how many I/Os.
+    pub ios: u64,
+}
+
+/// A block size and how often it comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct SizeShare {
+    /// Bytes of the I/O.
+    pub bytes: u64,
+    /// How many of a hundred I/Os have it.
+    pub percent: u8,
+}
+
 /// When a job ends: at the first of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Limits {
@@ -43,8 +113,26 @@ pub struct Job {
     pub access: Access,
     /// How many of a hundred I/Os are reads; the others are writes.
     pub read_percent: u8,
-    /// Bytes of one I/O.
+    /// What is done instead of reading and writing.
+    pub action: Action,
+    /// Bytes of one I/O; the largest, where [`Job::sizes`] has several.
     pub block_bytes: u64,
+    /// Several sizes; empty for one. The smallest is the grid on which I/Os begin.
+    pub sizes: Vec<SizeShare>,
+    /// Which places a random job prefers.
+    pub distribution: Distribution,
+    /// A random job visits every place once before any comes again.
+    pub no_repeat: bool,
+    /// What is written.
+    pub data: Data,
+    /// Each write gets data of its own, instead of the buffer's that it happens to use.
+    pub refill: bool,
+    /// Blocks are written with what tells them apart, and read and checked afterwards; by a job that only reads, at once.
+    pub verify: bool,
+    /// The pace of each queue; `None` for as fast as they come back.
+    pub rate: Option<Rate>,
+    /// Pauses.
+    pub think: Option<Think>,
     /// I/Os in flight on each queue.
     pub iodepth: u32,
     /// Queues, each with a thread of its own.
@@ -75,7 +163,16 @@ impl Job {
         Self {
             access: Access::Random,
             read_percent: 100,
+            action: Action::Transfer,
             block_bytes: 4096,
+            sizes: Vec::new(),
+            distribution: Distribution::Uniform,
+            no_repeat: false,
+            data: Data::Random,
+            refill: false,
+            verify: false,
+            rate: None,
+            think: None,
             iodepth: 32,
             numjobs: 1,
             offset_bytes: 0,
@@ -90,9 +187,25 @@ impl Job {
         }
     }
 
-    /// Whether it writes.
+    /// Whether it changes what the drive holds.
     pub fn writes(&self) -> bool {
-        self.read_percent < 100
+        match self.action {
+            Action::Transfer => self.read_percent < 100,
+            Action::Trim | Action::WriteZeroes => true,
+            Action::Compare | Action::Verify => false,
+        }
+    }
+
+    /// Whether it needs more than drawing or walking, and reading or writing.
+    pub(crate) fn is_general(&self) -> bool {
+        self.action != Action::Transfer
+            || !self.sizes.is_empty()
+            || self.distribution != Distribution::Uniform
+            || self.no_repeat
+            || self.refill
+            || self.verify
+            || self.rate.is_some()
+            || self.think.is_some()
     }
 }
 
@@ -105,6 +218,12 @@ impl Default for Job {
 /// A job that cannot be done on this drive, or at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
+    /// What was asked for and cannot be, in a sentence.
+    #[error("{0}")]
+    Senseless(&'static str),
+    /// The drive has no such command.
+    #[error("the drive does not have the {0} command")]
+    NoSuchCommand(&'static str),
     /// The drive moves whole blocks only.
     #[error("a block size of {block_bytes} bytes is not a multiple of the drive's logical block of {lba_bytes} bytes")]
     BlockSize {
@@ -232,7 +351,12 @@ pub(crate) struct Plan {
     pub increment_blocks: u64,
     /// I/Os in flight on each queue: what was asked for, or what the queue holds.
     pub iodepth: u32,
+    /// Blocks from one place where an I/O may begin to the next.
+    pub slot_blocks: u32,
 }
+
+/// Places of which a verifying run can keep what it has written there.
+const MOST_VERIFIED_SLOTS: u64 = 1 << 31;
 
 impl Job {
     /// Translates the job for a place.
@@ -258,8 +382,13 @@ impl Job {
         if block_bytes > MOST_PER_IO_BYTES {
             return Err(JobError::TooLong { block_bytes }.into());
         }
+        self.check_sense(lba_bytes)?;
         let io_blocks = (block_bytes / lba_bytes) as u32;
-        let command_blocks = space.command_blocks.clamp(1, io_blocks);
+        let smallest = self.sizes.iter().map(|share| share.bytes).min().unwrap_or(block_bytes);
+        let slot_blocks = (smallest / lba_bytes) as u32;
+        // Deallocating is one entry of a list, however long.
+        let most = if self.action == Action::Trim { u32::MAX } else { space.command_blocks };
+        let command_blocks = most.clamp(1, io_blocks);
         let commands = io_blocks.div_ceil(command_blocks);
         let holds = space.queue_holds;
         let iodepth = self.iodepth.min((holds / commands).max(1));
@@ -275,14 +404,68 @@ impl Job {
         let room = space.blocks.saturating_sub(last_first);
         let size_blocks = self.size_bytes.map_or(room, |bytes| bytes / lba_bytes);
         let room_bytes = u128::from(size_blocks.min(room)) * u128::from(lba_bytes);
-        let slots = size_blocks.min(room) / u64::from(io_blocks);
-        if slots == 0 {
+        let slots = size_blocks.min(room) / u64::from(slot_blocks);
+        if size_blocks.min(room) < u64::from(io_blocks) {
             return Err(JobError::NoRoom { offset_bytes: self.offset_bytes, block_bytes, room_bytes }.into());
         }
         if size_blocks > room {
             let size_bytes = self.size_bytes.unwrap_or_default();
             return Err(JobError::Size { offset_bytes: self.offset_bytes, size_bytes, room_bytes }.into());
         }
-        Ok(Plan { io_blocks, command_blocks, commands, first_lba, slots, increment_blocks, iodepth })
+        if self.verify && slots > MOST_VERIFIED_SLOTS {
+            return Err(JobError::Senseless("a verifying run keeps a byte for each place: give it a size").into());
+        }
+        Ok(Plan { io_blocks, command_blocks, commands, first_lba, slots, increment_blocks, iodepth, slot_blocks })
+    }
+
+    /// Whether the parts of the job go together.
+    fn check_sense(&self, lba_bytes: u64) -> Result<(), JobError> {
+        for share in &self.sizes {
+            if share.bytes == 0 || !share.bytes.is_multiple_of(lba_bytes) || share.bytes > self.block_bytes {
+                return Err(JobError::BlockSize { block_bytes: share.bytes, lba_bytes });
+            }
+        }
+        let several = !self.sizes.is_empty();
+        if several && self.sizes.iter().map(|share| u32::from(share.percent)).sum::<u32>() != 100 {
+            return Err(JobError::Senseless("the shares of the block sizes do not add up to 100 %"));
+        }
+        let sound = match self.distribution {
+            Distribution::Uniform => true,
+            Distribution::Zipf(theta) => theta > 0.0 && theta < 20.0,
+            Distribution::Pareto(h) => h > 0.0 && h < 1.0,
+            Distribution::Normal(percent) => percent > 0.0 && percent <= 100.0,
+        };
+        if !sound {
+            return Err(JobError::Senseless("zipf takes a power above 0, pareto a part of 1, normal per cent of the region"));
+        }
+        if self.no_repeat && self.distribution != Distribution::Uniform {
+            return Err(JobError::Senseless("places that come once each cannot come some more often than others"));
+        }
+        if matches!(self.rate, Some(Rate::Ios(0) | Rate::Bytes(0))) {
+            return Err(JobError::Senseless("a rate of 0 moves nothing"));
+        }
+        if self.think.is_some_and(|think| think.ios == 0) {
+            return Err(JobError::Senseless("a pause comes after 1 I/O at least"));
+        }
+        if !self.verify {
+            return Ok(());
+        }
+        if self.action != Action::Transfer {
+            return Err(JobError::Senseless("only reads and writes can be verified"));
+        }
+        if several {
+            return Err(JobError::Senseless("verifying takes one block size"));
+        }
+        let size = self.size_bytes.unwrap_or(u64::MAX);
+        if self.writes() && self.numjobs > 1 && self.offset_increment_bytes < size {
+            return Err(JobError::Senseless(
+                "several jobs that write the same blocks cannot be verified: give each its own with an offset \
+                 increment of the size or more",
+            ));
+        }
+        if self.writes() && self.access == Access::Random && !self.no_repeat {
+            return Err(JobError::Senseless("random writes can be verified only if no place comes twice at a time"));
+        }
+        Ok(())
     }
 }

@@ -8,6 +8,7 @@ use nvmetal_core::status::Status;
 use serde::{Serialize, Serializer};
 
 use super::histogram::Histogram;
+use super::pattern::Miscompare;
 use crate::io_queue::Wait;
 
 /// Width of a bin of the time series.
@@ -105,6 +106,10 @@ pub struct Errors {
     pub by_cause: BTreeMap<Cause, u64>,
     /// The first few.
     pub first: Vec<FailedIo>,
+    /// Blocks that did not hold what was written to them.
+    pub miscompares: u64,
+    /// The first few of those.
+    pub miscompared: Vec<Miscompare>,
 }
 
 /// How many failed commands are kept one by one.
@@ -119,7 +124,18 @@ impl Errors {
         }
     }
 
+    /// Counts a block that does not hold what it should, and keeps it if it is one of the first.
+    pub(super) fn miscompare(&mut self, miscompare: Miscompare) {
+        self.miscompares += 1;
+        if self.miscompared.len() < KEPT_FAILURES {
+            self.miscompared.push(miscompare);
+        }
+    }
+
     pub(super) fn merge(&mut self, other: Self) {
+        self.miscompares += other.miscompares;
+        self.miscompared.extend(other.miscompared);
+        self.miscompared.truncate(KEPT_FAILURES);
         self.failed += other.failed;
         self.recovered += other.recovered;
         for (cause, count) in other.by_cause {
@@ -128,6 +144,22 @@ impl Errors {
         self.first.extend(other.first);
         self.first.sort_by_key(|failed| failed.at_ns);
         self.first.truncate(KEPT_FAILURES);
+    }
+}
+
+/// What was read and checked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Verified {
+    /// I/Os.
+    pub ios: u64,
+    /// Logical blocks.
+    pub blocks: u64,
+}
+
+impl Verified {
+    pub(super) fn add(&mut self, other: Self) {
+        self.ios += other.ios;
+        self.blocks += other.blocks;
     }
 }
 
@@ -173,8 +205,15 @@ pub struct RunResult {
     pub read: Direction,
     /// Writes.
     pub write: Direction,
+    /// What neither reads nor writes: trims, zeroes, compares, verifies.
+    pub other: Direction,
+    /// What was read back and checked.
+    pub verified: Verified,
     /// I/Os and bytes in each [`BIN_NS`].
     pub bins: Vec<Bin>,
+    /// The 99th percentile of the latencies in each bin; `None` for a bin without I/Os, and where there were too many bins
+    /// to keep that.
+    pub p99_ns: Vec<Option<u64>>,
     /// What failed.
     pub errors: Errors,
     /// The most by which a latency may be wrong because a time stamp was shared within a batch.
@@ -196,12 +235,12 @@ pub struct RunResult {
 impl RunResult {
     /// I/Os completed.
     pub fn ios(&self) -> u64 {
-        self.read.ios + self.write.ios
+        self.read.ios + self.write.ios + self.other.ios
     }
 
     /// Bytes moved.
     pub fn bytes(&self) -> u64 {
-        self.read.bytes + self.write.bytes
+        self.read.bytes + self.write.bytes + self.other.bytes
     }
 
     /// A rate per second of the run's time.
@@ -233,6 +272,7 @@ impl RunResult {
     pub fn latency(&self) -> Histogram {
         let mut all = self.read.latency.clone();
         all.merge(&self.write.latency);
+        all.merge(&self.other.latency);
         all
     }
 

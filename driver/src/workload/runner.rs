@@ -8,8 +8,8 @@
 //! drain was seen. A stamp is shared within one batch and one drain only; how long the longest of either took is the
 //! worst by which a latency can be wrong ([`Recorded::clock_error_ns`]).
 //!
-//! **Large I/Os** that exceed the controller's transfer size go as several commands, and count as one I/O that ends with
-//! its last command.
+//! **Everything beyond** plain reads and writes of one size that fit into a command is in [`super::general`]; one branch a
+//! turn leads there, so that it costs the plain loop nothing.
 //!
 //! **Errors** leave the hot path at the status check. A read that failed without "do not retry" is repeated up to three
 //! times; a write is not repeated here (the caller knows better), and what fails for good is counted and kept.
@@ -23,7 +23,9 @@ use nvmetal_core::queue::{Done, Doorbell};
 use nvmetal_core::status::Status;
 
 use super::crew::{Live, Recorded, Shared};
+use super::general::General;
 use super::job::{Access, Job, Plan};
+use super::pattern;
 use super::random::Random;
 use super::result::{BIN_NS, Bin, Cause, FailedIo};
 use crate::clock::Clock;
@@ -32,17 +34,17 @@ use crate::error::DriverError;
 use crate::io_queue::{Io, IoQueue, Payload, RejectedReason};
 
 /// A stuck command among many good ones is looked for after this many turns.
-const LOOK_EVERY_TURNS: u32 = 1024;
+pub(super) const LOOK_EVERY_TURNS: u32 = 1024;
 /// How often a failed read is repeated.
-const MOST_RETRIES: u8 = 3;
+pub(super) const MOST_RETRIES: u8 = 3;
 
 /// What travels with a command: its buffer, and in a word what it was.
 #[derive(Debug)]
 pub(super) struct Flight {
-    buffer: Buffer,
-    /// Bit 63: a write. Bits 62:61: repetitions. Below: the first block, or with several commands for an I/O the number
-    /// of the group (bits 31:0) and of the part (bits 60:32).
-    tag: u64,
+    pub(super) buffer: Buffer,
+    /// Bit 63: a write. Bits 62:61: repetitions. Below: the first block; in the general loop the number of the I/O
+    /// (bits 31:0) and of the command in it (bits 60:32).
+    pub(super) tag: u64,
 }
 
 impl Payload for Flight {
@@ -52,18 +54,9 @@ impl Payload for Flight {
     }
 }
 
-const WRITE: u64 = 1 << 63;
-const RETRIES_SHIFT: u32 = 61;
+pub(super) const WRITE: u64 = 1 << 63;
+pub(super) const RETRIES_SHIFT: u32 = 61;
 const PLACE: u64 = (1 << RETRIES_SHIFT) - 1;
-
-/// An I/O of several commands.
-#[derive(Debug, Clone, Copy, Default)]
-struct Group {
-    first_lba: u64,
-    stamp_ns: u64,
-    left: u32,
-    failed: bool,
-}
 
 /// Where a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,34 +71,32 @@ pub(super) enum Turn {
 
 /// One queue at work.
 pub(super) struct Runner<D: Doorbell> {
-    queue: IoQueue<D, Flight>,
-    clock: Clock,
-    free: Vec<Buffer>,
-    groups: Vec<Group>,
-    free_groups: Vec<u32>,
-    plan: Plan,
+    pub(super) queue: IoQueue<D, Flight>,
+    pub(super) clock: Clock,
+    pub(super) free: Vec<Buffer>,
+    pub(super) plan: Plan,
     random_access: bool,
     /// A draw below this is a read; all ones for only reads.
-    read_below: u64,
-    random: Random,
-    first_lba: u64,
+    pub(super) read_below: u64,
+    pub(super) random: Random,
+    pub(super) first_lba: u64,
     next_slot: u64,
-    /// Parts of the current group that are still to be submitted: group, next part.
-    pending: Option<(u32, u32)>,
-    ios_left: u64,
-    start_ns: u64,
-    stop_ns: u64,
-    bin_end_ns: u64,
-    bin: Bin,
-    /// I/Os in all bins that have ended.
-    binned: u64,
+    pub(super) ios_left: u64,
+    pub(super) start_ns: u64,
+    pub(super) stop_ns: u64,
+    pub(super) bin_end_ns: u64,
+    pub(super) bin: Bin,
+    /// I/Os and bytes in all bins that have ended.
+    binned: Bin,
     io_bytes: u64,
-    turns: u32,
-    shared: Arc<Shared>,
+    pub(super) turns: u32,
+    pub(super) shared: Arc<Shared>,
     live: Arc<Live>,
-    recorded: Recorded,
+    pub(super) recorded: Recorded,
     /// Failed reads that wait to be repeated.
-    again: Vec<Flight>,
+    pub(super) again: Vec<Flight>,
+    /// What the general loop needs; `None` for plain jobs.
+    pub(super) general: Option<Box<General>>,
 }
 
 /// What a runner is made of.
@@ -128,34 +119,34 @@ impl<D: Doorbell> Runner<D> {
         if job.writes() {
             let mut data = vec![0; free.first().map_or(0, Buffer::len)];
             for buffer in &mut free {
-                random.fill(&mut data);
+                pattern::fill(job.data, &mut random, &mut data);
                 // The slice is as long as the buffer.
                 let _ = buffer.copy_in(0, &data);
             }
         }
         let by_bytes = job.limits.bytes.map_or(u64::MAX, |bytes| bytes / io_bytes);
         let seconds = job.limits.runtime_ns.unwrap_or(0) / BIN_NS + 64;
-        let groups = if plan.commands > 1 { plan.iodepth } else { 0 };
+        let first_lba = plan.first_lba + plan.increment_blocks * u64::from(number);
+        let is_general = plan.commands > 1 || job.is_general();
+        let lba_bytes = queue.namespace().lba_bytes();
         Self {
+            general: is_general.then(|| Box::new(General::new(job, &plan, lba_bytes, number))),
             random_access: job.access == Access::Random,
             read_below: threshold(job.read_percent),
-            first_lba: plan.first_lba + plan.increment_blocks * u64::from(number),
+            first_lba,
             next_slot: 0,
-            pending: None,
-            ios_left: job.limits.ios.unwrap_or(u64::MAX).min(by_bytes),
+            ios_left: job.limits.ios.unwrap_or(u64::MAX).min(if is_general { u64::MAX } else { by_bytes }),
             start_ns: 0,
             stop_ns: u64::MAX,
             bin_end_ns: u64::MAX,
             bin: Bin::default(),
-            binned: 0,
+            binned: Bin::default(),
             io_bytes,
             turns: 0,
             shared,
             live,
             recorded: Recorded { bins: Vec::with_capacity(seconds as usize), ..Recorded::default() },
             again: Vec::with_capacity(free.len()),
-            groups: vec![Group::default(); groups as usize],
-            free_groups: (0..groups).rev().collect(),
             clock: queue.clock().clone(),
             queue,
             free,
@@ -174,6 +165,9 @@ impl<D: Doorbell> Runner<D> {
     /// One turn: drain, fill, ring.
     #[inline]
     pub(super) fn turn(&mut self) -> Result<Turn, DriverError> {
+        if self.general.is_some() {
+            return self.turn_general();
+        }
         let drained_ns = self.drain()?;
         let found = drained_ns != 0;
         self.turns = self.turns.wrapping_add(1);
@@ -207,43 +201,23 @@ impl<D: Doorbell> Runner<D> {
     /// Takes what was completed. Gives when it was seen, or 0 for nothing.
     #[inline(always)]
     fn drain(&mut self) -> Result<u64, DriverError> {
-        let Self { queue, clock, free, recorded, bin, again, groups, free_groups, plan, .. } = self;
+        let Self { queue, clock, free, recorded, bin, again, .. } = self;
         let (start_ns, stop_ns, io_bytes) = (self.start_ns, self.stop_ns, self.io_bytes);
         let mut seen_ns = 0;
         let mut ios = 0;
-        let split = plan.commands > 1;
         let polled = queue.poll(u32::MAX, |done: Done<Flight>| {
             if seen_ns == 0 {
                 seen_ns = clock.now_ns();
             }
-            let mut stamp_ns = done.stamp;
+            let stamp_ns = done.stamp;
             if done.status != 0 {
-                let mut failure = Failure { recorded, again, groups, plan, seen_ns, start_ns };
-                match failure.handle(done, split) {
-                    Verdict::Again => return,
-                    Verdict::Over(flight) => {
-                        if !(split && end_part(groups, free_groups, flight.tag, true).is_none()) {
-                            recorded.errors.failed += 1;
-                        }
-                        free.push(flight.buffer);
-                        return;
-                    }
-                }
+                failed(recorded, again, free, done, seen_ns.saturating_sub(start_ns));
+                return;
             }
             let Flight { buffer, tag } = done.buffer;
             free.push(buffer);
             if tag >> RETRIES_SHIFT & 3 != 0 {
                 recorded.errors.recovered += 1;
-            }
-            if split {
-                match end_part(groups, free_groups, tag, false) {
-                    None => return,
-                    Some(group) if group.failed => {
-                        recorded.errors.failed += 1;
-                        return;
-                    }
-                    Some(group) => stamp_ns = group.stamp_ns,
-                }
             }
             // What completes after the run's time, or was begun before it (in the ramp), is not counted.
             if seen_ns < stop_ns && stamp_ns >= start_ns {
@@ -272,9 +246,6 @@ impl<D: Doorbell> Runner<D> {
         let mut any = false;
         if !self.again.is_empty() {
             any = self.repeat(stamp_ns);
-        }
-        if self.plan.commands > 1 {
-            return self.fill_split(stamp_ns) || any;
         }
         while self.ios_left > 0 {
             let Some(buffer) = self.free.pop() else { break };
@@ -316,63 +287,12 @@ impl<D: Doorbell> Runner<D> {
         (self.first_lba + slot * u64::from(self.plan.io_blocks), write)
     }
 
-    /// The same for I/Os of several commands.
-    fn fill_split(&mut self, stamp_ns: u64) -> bool {
-        let mut any = false;
-        loop {
-            let (number, part) = match self.pending {
-                Some(pending) => pending,
-                None if self.ios_left == 0 => break,
-                None => {
-                    let Some(number) = self.free_groups.pop() else { break };
-                    let (first_lba, write) = self.next();
-                    let left = self.plan.commands | if write { 1 << 31 } else { 0 };
-                    if let Some(group) = self.groups.get_mut(number as usize) {
-                        *group = Group { first_lba, stamp_ns, left, failed: false };
-                    }
-                    self.ios_left -= 1;
-                    (number, 0)
-                }
-            };
-            let Some(buffer) = self.free.pop() else {
-                self.pending = Some((number, part));
-                break;
-            };
-            let group = self.groups.get(number as usize).copied().unwrap_or_default();
-            let write = group.left >> 31 != 0;
-            let tag = u64::from(number) | u64::from(part) << 32 | if write { WRITE } else { 0 };
-            let io = part_io(&self.plan, &group, tag);
-            match self.queue.submit(io, Flight { buffer, tag }, stamp_ns) {
-                Ok(_) => {
-                    any = true;
-                    if write {
-                        self.recorded.writes_sent += 1;
-                    } else {
-                        self.recorded.reads_sent += 1;
-                    }
-                    self.pending = (part + 1 < self.plan.commands).then_some((number, part + 1));
-                }
-                Err(rejected) => {
-                    self.free.push(rejected.payload.buffer);
-                    self.pending = Some((number, part));
-                    break;
-                }
-            }
-        }
-        any
-    }
-
     /// Submits failed reads once more.
     #[cold]
     fn repeat(&mut self, stamp_ns: u64) -> bool {
         let mut any = false;
         while let Some(flight) = self.again.pop() {
-            let io = if self.plan.commands > 1 {
-                let group = self.groups.get((flight.tag & 0xffff_ffff) as usize).copied().unwrap_or_default();
-                part_io(&self.plan, &group, flight.tag)
-            } else {
-                Io::read(flight.tag & PLACE, self.plan.io_blocks)
-            };
+            let io = Io::read(flight.tag & PLACE, self.plan.io_blocks);
             match self.queue.submit(io, flight, stamp_ns) {
                 Ok(_) => {
                     any = true;
@@ -422,7 +342,7 @@ impl<D: Doorbell> Runner<D> {
         Turn::Idle { until_ns: next_ns.min(now_ns + 1_000_000_000) }
     }
 
-    fn look(&mut self, now_ns: u64) -> Result<(), DriverError> {
+    pub(super) fn look(&mut self, now_ns: u64) -> Result<(), DriverError> {
         match self.queue.overdue(now_ns) {
             Some(overdue) => Err(self.queue.timed_out(overdue)),
             None => Ok(()),
@@ -431,17 +351,18 @@ impl<D: Doorbell> Runner<D> {
 
     /// Ends the current bin, and those that passed without a look.
     #[cold]
-    fn roll(&mut self, now_ns: u64) {
+    pub(super) fn roll(&mut self, now_ns: u64) {
         while now_ns >= self.bin_end_ns && self.bin_end_ns <= self.stop_ns {
-            self.binned += self.bin.ios;
-            self.recorded.bins.push(core::mem::take(&mut self.bin));
+            self.binned.ios += self.bin.ios;
+            self.binned.bytes += self.bin.bytes;
+            self.recorded.end_bin(core::mem::take(&mut self.bin));
             self.bin_end_ns += BIN_NS;
         }
         if self.bin_end_ns > self.stop_ns && now_ns >= self.stop_ns {
             self.bin_end_ns = u64::MAX;
         }
-        self.live.ios.store(self.binned, Ordering::Relaxed);
-        self.live.bytes.store(self.binned * self.io_bytes, Ordering::Relaxed);
+        self.live.ios.store(self.binned.ios, Ordering::Relaxed);
+        self.live.bytes.store(self.binned.bytes, Ordering::Relaxed);
     }
 
     /// Waits as the queue was made to.
@@ -452,7 +373,7 @@ impl<D: Doorbell> Runner<D> {
     /// Ends the queue and gives the records.
     pub(super) fn finish(mut self) -> Recorded {
         if self.bin != Bin::default() {
-            self.recorded.bins.push(self.bin);
+            self.recorded.end_bin(self.bin);
         }
         self.count();
         core::mem::take(&mut self.recorded)
@@ -463,6 +384,9 @@ impl<D: Doorbell> Runner<D> {
         let tally = self.queue.controller().tally();
         tally.add(false, IoOpcode::READ.into_bits(), core::mem::take(&mut self.recorded.reads_sent));
         tally.add(false, IoOpcode::WRITE.into_bits(), core::mem::take(&mut self.recorded.writes_sent));
+        if let Some(general) = &self.general {
+            tally.add(false, general.other_opcode().into_bits(), core::mem::take(&mut self.recorded.others_sent));
+        }
     }
 }
 
@@ -478,68 +402,23 @@ pub(crate) fn threshold(percent: u8) -> u64 {
     if percent >= 100 { u64::MAX } else { ((u128::from(percent) << 64) / 100) as u64 }
 }
 
-/// The command for one part of an I/O.
-fn part_io(plan: &Plan, group: &Group, tag: u64) -> Io {
-    let part = (tag >> 32 & 0x0fff_ffff) as u32;
-    let done = part * plan.command_blocks;
-    let blocks = plan.command_blocks.min(plan.io_blocks - done);
-    let lba = group.first_lba + u64::from(done);
-    if tag & WRITE == 0 { Io::read(lba, blocks) } else { Io::write(lba, blocks) }
-}
-
-/// Ends one part of a group; gives the group when it was the last.
-fn end_part(groups: &mut [Group], free_groups: &mut Vec<u32>, tag: u64, failed: bool) -> Option<Group> {
-    let number = (tag & 0xffff_ffff) as u32;
-    let group = groups.get_mut(number as usize)?;
-    group.left -= 1;
-    group.failed |= failed;
-    (group.left & !(1 << 31) == 0).then(|| {
-        free_groups.push(number);
-        *group
-    })
-}
-
-/// What is to be done about a failed command.
-enum Verdict {
-    /// It will be repeated.
-    Again,
-    /// It failed for good.
-    Over(Flight),
-}
-
-/// A failed command's surroundings.
-struct Failure<'a> {
-    recorded: &'a mut Recorded,
-    again: &'a mut Vec<Flight>,
-    groups: &'a [Group],
-    plan: &'a Plan,
-    seen_ns: u64,
-    start_ns: u64,
-}
-
-impl Failure<'_> {
-    #[cold]
-    fn handle(&mut self, done: Done<Flight>, split: bool) -> Verdict {
-        let mut flight = done.buffer;
-        let status = Status::from_bits(done.status);
-        let lba = if split {
-            let group = self.groups.get((flight.tag & 0xffff_ffff) as usize).copied().unwrap_or_default();
-            part_io(self.plan, &group, flight.tag).lba
-        } else {
-            flight.tag & PLACE
-        };
-        self.recorded.errors.note(FailedIo {
-            write: flight.tag & WRITE != 0,
-            lba,
-            cause: Cause::Status(done.status),
-            at_ns: self.seen_ns.saturating_sub(self.start_ns),
-        });
-        let retries = (flight.tag >> RETRIES_SHIFT & 3) as u8;
-        if flight.tag & WRITE == 0 && retries < MOST_RETRIES && !status.dnr() {
-            flight.tag += 1 << RETRIES_SHIFT;
-            self.again.push(flight);
-            return Verdict::Again;
-        }
-        Verdict::Over(flight)
+/// A command that failed: a read is kept to be repeated, where that may help; else the I/O has failed.
+#[cold]
+fn failed(recorded: &mut Recorded, again: &mut Vec<Flight>, free: &mut Vec<Buffer>, done: Done<Flight>, at_ns: u64) {
+    let mut flight = done.buffer;
+    let (write, lba) = (flight.tag & WRITE != 0, flight.tag & PLACE);
+    recorded.errors.note(FailedIo { write, lba, cause: Cause::Status(done.status), at_ns });
+    if may_repeat(flight.tag, done.status) {
+        flight.tag += 1 << RETRIES_SHIFT;
+        again.push(flight);
+        return;
     }
+    recorded.errors.failed += 1;
+    free.push(flight.buffer);
+}
+
+/// Whether a command with this tag, which ended with this status, may be sent once more.
+pub(super) fn may_repeat(tag: u64, status: u16) -> bool {
+    let retries = (tag >> RETRIES_SHIFT & 3) as u8;
+    tag & WRITE == 0 && retries < MOST_RETRIES && !Status::from_bits(status).dnr()
 }
