@@ -344,3 +344,113 @@ fn a_reader_that_goes_away_is_no_defect() {
     let output = child.wait_with_output().expect("it ends");
     Ran::new("id emulated, nobody reads", &output).exits(0);
 }
+
+// ------------------------------------------------------------------------------------------------------------ writing
+
+/// The emulated drive's serial number.
+fn serial() -> String {
+    let document = nvmetal("bench emulated --runtime 0.01 -o json").exits(0).json();
+    document["device"]["serial"].as_str().expect("a serial number").to_owned()
+}
+
+#[test]
+fn a_run_that_writes_needs_both_words_and_the_right_drive() {
+    nvmetal("bench emulated --rw randwrite").exits(5).says(&["nothing allows it", "--write --serial SN"]);
+    nvmetal("bench emulated --rw randwrite --write").exits(5).says(&["--serial is missing"]);
+    nvmetal("bench emulated --rw randwrite --write --serial WRONG").exits(5).says(&["not 'WRONG'", &serial()]);
+    for rw in ["write", "rw", "randrw", "trim", "randtrim", "writezeroes"] {
+        let refused = nvmetal(&format!("bench emulated --rw {rw} --dry-run -o json")).exits(5).json();
+        assert_eq!(refused["error"]["kind"], "refused", "{rw}");
+    }
+    for rw in ["read", "randread", "verify", "randverify"] {
+        nvmetal(&format!("bench emulated --rw {rw} --dry-run")).exits(0);
+    }
+    let ran = nvmetal(&format!("bench emulated --rw randwrite --runtime 0.1 --write --serial {}", serial()));
+    ran.exits(0).says(&["randwrite 4 KiB", "errors none"]);
+}
+
+#[test]
+fn what_was_written_is_verified_and_the_result_says_so() {
+    let line = format!("bench emulated --rw randwrite --verify --size 4m --write --serial {} -o json", serial());
+    let document = nvmetal(&line).exits(0).json();
+    assert_eq!((document["write"]["ios"].as_u64(), document["verified"]["ios"].as_u64()), (Some(1024), Some(1024)));
+    assert_eq!(document["errors"]["miscompares"], 0);
+    // Nothing that this run wrote is on a fresh drive, so a verifying read finds every block wrong.
+    let ran = nvmetal("bench emulated --rw read --verify --size 64k").exits(8);
+    ran.says(&["128 blocks are NOT what was written", "miscompare at LBA 0, byte 0"]);
+}
+
+#[test]
+fn a_mix_shows_both_directions_and_the_json_has_everything() {
+    let serial = serial();
+    let line = format!("bench emulated --rw randrw --rwmixread 70 --runtime 1 --write --serial {serial}");
+    nvmetal(&line).exits(0).says(&["randrw 70:30 4 KiB", "reads", "writes", "limit", "p99.999"]);
+    let document = nvmetal(&format!("{line} -o json")).exits(0).json();
+    let (read, write) = (&document["read"], &document["write"]);
+    let ios = read["ios"].as_u64().expect("reads") + write["ios"].as_u64().expect("writes");
+    let sum = |series: &Value| series.as_array().expect("a series").iter().filter_map(Value::as_u64).sum::<u64>();
+    assert_eq!(sum(&document["course"]["ios"]), ios);
+    assert_eq!(document["course"]["p99_ns"].as_array().map(Vec::len), Some(10));
+    let classes = read["histogram_ns"].as_array().expect("classes");
+    let counted: u64 = classes.iter().filter_map(|class| class[2].as_u64()).sum();
+    assert_eq!(Some(counted), read["ios"].as_u64());
+    for counter in document["smart"].as_array().expect("counters") {
+        assert_eq!(counter["others"], 0, "the run's own commands are subtracted: {counter}");
+    }
+    assert!(document["limit"]["by"].is_string() && document["limit"]["evidence"].is_string());
+}
+
+#[test]
+fn fios_json_has_what_scripts_read_and_says_that_it_is_emulated() {
+    let document = nvmetal("bench emulated --name seq --rw read --bs 128k --runtime 1 -o fio").exits(0).json();
+    let ours = nvmetal("bench emulated --name seq --rw read --bs 128k --runtime 1 -o json").exits(0).json();
+    let job = &document["jobs"][0];
+    assert_eq!((job["jobname"].as_str(), job["error"].as_u64()), (Some("EMULATED seq"), Some(0)));
+    assert_eq!(document["nvmetal"]["emulated"], true);
+    let read = &job["read"];
+    assert_eq!(read["io_bytes"], ours["read"]["bytes"]);
+    assert_eq!(read["total_ios"], ours["read"]["ios"]);
+    assert_eq!(read["clat_ns"]["percentile"]["99.000000"], ours["read"]["latency_ns"]["p99"]);
+    let (bw, bw_bytes) = (read["bw"].as_u64().expect("bw"), read["bw_bytes"].as_u64().expect("bw_bytes"));
+    assert_eq!(bw, bw_bytes / 1024);
+    assert!((read["iops"].as_f64().expect("iops") - ours["iops"].as_f64().expect("iops")).abs() < 1e-6);
+    assert_eq!((read["iops_samples"].as_u64(), job["write"]["total_ios"].as_u64()), (Some(10), Some(0)));
+    let shares: f64 = ["latency_ns", "latency_us", "latency_ms"]
+        .iter()
+        .flat_map(|table| job[table].as_object().expect("a table").values().filter_map(Value::as_f64))
+        .sum();
+    assert!((shares - 100.0).abs() < 0.01, "{shares}");
+}
+
+#[test]
+fn csv_has_a_line_for_each_tenth_of_a_second() {
+    let ran = nvmetal("bench emulated --runtime 1 -o csv").exits(0);
+    let lines: Vec<_> = ran.out.lines().collect();
+    assert_eq!(lines.len(), 11, "{}", ran.out);
+    let columns = lines[0].split(',').count();
+    assert!(lines.iter().all(|line| line.split(',').count() == columns), "{}", ran.out);
+    assert!(lines[1].starts_with("true,\"EMU"), "{}", lines[1]);
+}
+
+#[test]
+fn a_drive_without_the_command_is_told_apart_from_a_mistake() {
+    nvmetal("bench emulated --rw compare --rate_iops 0 --runtime 0.1").exits(2).says(&["rate of 0"]);
+    nvmetal("bench emulated --bssplit 4k/50 --runtime 0.1").exits(2).says(&["add up to 50 %"]);
+    nvmetal("bench emulated --rw randread --random_distribution zipf:1.2 --runtime 0.1").exits(0);
+}
+
+/// The first article's two command lines, with `fio` replaced by `nvmetal bench DEVICE`.
+#[test]
+fn the_pasted_command_lines_of_the_first_article_run_as_they_are() {
+    let pasted = "--ioengine=libaio --iodepth=32 --bs=1m --direct=1 --size=10G --numjobs=10 --runtime=0.2 \
+                  --group_reporting --filename=/mnt/testfile";
+    nvmetal(&format!("bench emulated --name=nvme-testread --rw=read {pasted}")).exits(0).says(&[
+        "read 1 MiB, 32 in flight on each of 10 queues",
+        "--ioengine",
+        "--filename",
+        "MiB/s",
+    ]);
+    nvmetal(&format!("bench emulated --name=nvme-testwrite --rw=write {pasted} --write --serial {}", serial()))
+        .exits(0)
+        .says(&["write 1 MiB, 32 in flight on each of 10 queues"]);
+}

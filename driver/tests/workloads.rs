@@ -222,7 +222,9 @@ fn every_distribution_stays_within_the_region() {
 #[test]
 fn rates_are_kept_within_a_hundredth() {
     let limits = Limits { runtime_ns: Some(1000 * MS), ..Limits::default() };
-    for (rate, numjobs, iops) in [(Rate::Ios(1000), 1, 1000.0), (Rate::Ios(7777), 2, 15_554.0), (Rate::Bytes(40 * MIB), 1, 10_240.0)] {
+    for (rate, numjobs, iops) in
+        [(Rate::Ios(1000), 1, 1000.0), (Rate::Ios(7777), 2, 15_554.0), (Rate::Bytes(40 * MIB), 1, 10_240.0)]
+    {
         let result = run("ideal", &Job { rate: Some(rate), numjobs, limits, ..Job::new() });
         assert!((result.iops() - iops).abs() <= iops * 0.01, "{rate:?}: {}", result.iops());
     }

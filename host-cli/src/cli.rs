@@ -18,7 +18,8 @@ const LONG_ABOUT: &str = "\
 Take an NVMe drive from the kernel, test it, explain it and give it back.
 
 nvmetal talks to the drive itself, from user space through VFIO, so that what it measures is the drive, its card and \
-its link, and not the software in between. It only reads.
+its link, and not the software in between. It only reads, unless a run is told to \
+write and names the drive.
 
 DEVICE is a PCI address (0000:03:00.0, 03:00.0), a name of the kernel's (/dev/nvme1, nvme1n1), `emulated`, a drive in \
 software that needs neither hardware nor root, or `vfio-user:SOCKET`, a controller in another process.";
@@ -51,7 +52,7 @@ pub struct Global {
     /// The form of the result.
     #[arg(short, long, alias = "output-format", global = true, value_enum, value_name = "FORMAT")]
     #[arg(default_value = "human", hide_default_value = true, hide_possible_values = true)]
-    #[arg(help = "Form of the result: human, json, nvme-cli, nvme-cli-json, hex, raw")]
+    #[arg(help = "Form of the result: human, json, csv, fio, nvme-cli, nvme-cli-json, hex, raw")]
     pub output: Format,
     /// Write the result as JSON to FILE, too
     #[arg(long, global = true, value_name = "FILE")]
@@ -126,7 +127,7 @@ pub enum Command {
 /// Whether a command line that could not be parsed asked for JSON.
 pub fn wants_json(arguments: &[OsString]) -> bool {
     let words: Vec<_> = arguments.iter().map(|word| word.to_string_lossy()).collect();
-    let is_json = |word: &str| matches!(word, "json" | "nvme-cli-json");
+    let is_json = |word: &str| matches!(word, "json" | "nvme-cli-json" | "fio");
     words.iter().enumerate().any(|(i, word)| match word.as_ref() {
         "-o" | "--output" | "--output-format" => words.get(i + 1).is_some_and(|next| is_json(next)),
         word => ["-o", "--output=", "--output-format="]

@@ -20,6 +20,8 @@ pub enum Kind {
     UnknownDevice,
     /// Somebody uses the drive, or doubt remains.
     InUse,
+    /// It would overwrite data, and nothing allows that.
+    Refused,
     /// The user may not do it.
     NoPermission,
     /// The machine lacks VFIO, an IOMMU, a module, memory.
@@ -51,6 +53,7 @@ impl Kind {
             Self::Usage => "usage",
             Self::UnknownDevice => "unknown-device",
             Self::InUse => "in-use",
+            Self::Refused => "refused",
             Self::NoPermission => "no-permission",
             Self::Environment => "environment",
             Self::DeviceLost => "device-lost",
@@ -69,7 +72,7 @@ impl Kind {
     pub const fn exit(self) -> Exit {
         match self {
             Self::Usage | Self::UnknownDevice => Exit::Usage,
-            Self::InUse => Exit::Refused,
+            Self::InUse | Self::Refused => Exit::Refused,
             Self::NoPermission | Self::Environment => Exit::Environment,
             Self::DeviceLost | Self::TimedOut => Exit::Lost,
             Self::Unsupported => Exit::Unsupported,

@@ -114,7 +114,11 @@ impl From<DriverError> for Error {
 
 impl From<JobError> for Error {
     fn from(error: JobError) -> Self {
-        Self::usage(error.to_string()).remedy(instead(error))
+        match error {
+            JobError::NoSuchCommand(_) => Self::new(Kind::Unsupported, error.to_string()),
+            JobError::Senseless(_) => Self::usage(error.to_string()),
+            error => Self::usage(error.to_string()).remedy(instead(error)),
+        }
     }
 }
 
@@ -129,6 +133,7 @@ fn instead(error: JobError) -> String {
         JobError::TooLong { .. } | JobError::Commands { .. } => "Give --bs a smaller size.".to_owned(),
         JobError::Depth { holds, .. } => format!("Give --iodepth at most {holds}."),
         JobError::Size { room_bytes, .. } => format!("Give --size at most {room_bytes}, or leave it out."),
+        JobError::Senseless(_) | JobError::NoSuchCommand(_) => String::new(),
         JobError::NoRoom { .. } => "Give a smaller --offset or --bs, or a larger --size.".to_owned(),
     }
 }

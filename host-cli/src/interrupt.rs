@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM.
+//! Ctrl-C and SIGTERM; and SIGUSR1, which only asks how far a run is.
 //!
 //! Neither ends the process where it stands: they raise a flag that every long run looks at, so that the run ends in
 //! order, the partial result is printed and the drive goes back to the kernel. All waits below have deadlines, so the
@@ -6,9 +6,9 @@
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
 use crate::error::{Error, Kind};
 use crate::exit::Exit;
@@ -17,6 +17,7 @@ use crate::exit::Exit;
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
     signal: Arc<AtomicUsize>,
+    state: Arc<AtomicBool>,
 }
 
 impl Stop {
@@ -26,7 +27,13 @@ impl Stop {
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             signal_hook::flag::register_usize(signal, Arc::clone(&stop.signal), signal as usize)?;
         }
+        signal_hook::flag::register(SIGUSR1, Arc::clone(&stop.state))?;
         Ok(stop)
+    }
+
+    /// Whether somebody wants to know how far the run is (SIGUSR1); asking answers for all up to now.
+    pub fn wants_state(&self) -> bool {
+        self.state.swap(false, Ordering::Relaxed)
     }
 
     /// How the process has to end, where it was asked to.

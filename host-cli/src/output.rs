@@ -22,6 +22,10 @@ pub enum Format {
     Human,
     /// One JSON document.
     Json,
+    /// fio's JSON.
+    Fio,
+    /// Comma separated values.
+    Csv,
     /// The text that nvme-cli prints for the same command.
     NvmeCli,
     /// The JSON that nvme-cli prints for the same command.
@@ -41,7 +45,7 @@ impl Format {
 
     /// Whether errors are printed as JSON, too.
     pub const fn is_json(self) -> bool {
-        matches!(self, Self::Json | Self::NvmeCliJson)
+        matches!(self, Self::Json | Self::NvmeCliJson | Self::Fio)
     }
 }
 

@@ -74,7 +74,7 @@ impl Page {
         });
         out.save(&document)?;
         match out.format {
-            Format::Json => out.print(&pretty(&document)),
+            Format::Json | Format::Fio | Format::Csv => out.print(&pretty(&document)),
             Format::Raw => out.raw(bytes),
             Format::Hex => out.print(&format!("{}\n{}", self.head(device, emulated), structure.hex(bytes))),
             Format::NvmeCli => out.print(&nvme_cli::text(self.view_of, bytes, owner).unwrap_or_default()),

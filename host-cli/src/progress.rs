@@ -20,6 +20,8 @@ pub struct Progress {
     bar: Option<ProgressBar>,
     line_every_ns: u64,
     next_line_ns: u64,
+    /// The next standing is told in a line of its own, whatever else is shown.
+    told: bool,
 }
 
 /// Where a run stands.
@@ -50,7 +52,7 @@ impl Progress {
             bar.set_prefix(label.clone());
             bar
         });
-        Self { label, total_ns, bar, line_every_ns: LINE_EVERY_NS, next_line_ns: LINE_EVERY_NS }
+        Self { label, total_ns, bar, line_every_ns: LINE_EVERY_NS, next_line_ns: LINE_EVERY_NS, told: false }
     }
 
     /// The same, with a line after each `interval` instead, on a terminal too.
@@ -63,9 +65,21 @@ impl Progress {
         self
     }
 
+    /// The next standing is told in a line of its own.
+    pub fn tell(&mut self) {
+        self.told = true;
+    }
+
     /// Shows where the run stands.
     pub fn update(&mut self, standing: Standing) {
         let text = self.text(standing);
+        if std::mem::take(&mut self.told) {
+            let line = format!("{}: {} s, {text}", self.label, standing.elapsed_ns / 1_000_000_000);
+            match &self.bar {
+                Some(bar) => bar.println(line),
+                None => drop(writeln!(std::io::stderr(), "{line}")),
+            }
+        }
         if let Some(bar) = &self.bar {
             bar.set_position(standing.elapsed_ns / 1_000_000);
             bar.set_message(text);
@@ -109,6 +123,7 @@ mod tests {
             bar: None,
             line_every_ns: 0,
             next_line_ns: 0,
+            told: false,
         };
         let standing =
             Standing { elapsed_ns: 2_000_000_000, iops: 26712.3, bytes_per_second: 3.5e9, celsius: Some(41) };

@@ -171,7 +171,9 @@ impl General {
         let order = match (job.access, job.no_repeat) {
             (Access::Sequential, _) => Order::Walk,
             (Access::Random, true) => Order::Once(Permutation::new(plan.slots, seed)),
-            (Access::Random, false) => Shape::new(job.distribution, plan.slots, job.seed).map_or(Order::Draw, Order::Shaped),
+            (Access::Random, false) => {
+                Shape::new(job.distribution, plan.slots, job.seed).map_or(Order::Draw, Order::Shaped)
+            }
         };
         let mut below = 0_u128;
         let sizes = job.sizes.iter().map(|share| {
@@ -347,11 +349,11 @@ impl General {
         if entry.kind == Kind::Check || self.checks_reads && entry.kind == Kind::Read {
             recorded.verified.ios += u64::from(!entry.failed);
         }
-        if let (Kind::Write, Some(written)) = (entry.kind, &mut self.written) {
-            if let Some(generation) = written.generations.get_mut(entry.slot as usize) {
-                // After a failed write a block may hold the old or the new data.
-                *generation = if entry.failed { 0 } else { entry.generation };
-            }
+        if let (Kind::Write, Some(written)) = (entry.kind, &mut self.written)
+            && let Some(generation) = written.generations.get_mut(entry.slot as usize)
+        {
+            // After a failed write a block may hold the old or the new data.
+            *generation = if entry.failed { 0 } else { entry.generation };
         }
     }
 }
@@ -396,7 +398,8 @@ impl<D: Doorbell> Runner<D> {
         if asked {
             general.checking = None;
         }
-        let filled = if general.over && general.checking.is_none() && general.pending.is_none() && self.again.is_empty() {
+        let filled = if general.over && general.checking.is_none() && general.pending.is_none() && self.again.is_empty()
+        {
             Filled::Done
         } else {
             self.fill_general(general, now_ns)

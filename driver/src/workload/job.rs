@@ -436,7 +436,9 @@ impl Job {
             Distribution::Normal(percent) => percent > 0.0 && percent <= 100.0,
         };
         if !sound {
-            return Err(JobError::Senseless("zipf takes a power above 0, pareto a part of 1, normal per cent of the region"));
+            return Err(JobError::Senseless(
+                "zipf takes a power above 0, pareto a part of 1, normal per cent of the region",
+            ));
         }
         if self.no_repeat && self.distribution != Distribution::Uniform {
             return Err(JobError::Senseless("places that come once each cannot come some more often than others"));

@@ -138,6 +138,9 @@ pub struct Latency {
     /// 99.99 % were faster.
     #[serde(rename = "p99.99")]
     pub p9999: u64,
+    /// 99.999 % were faster.
+    #[serde(rename = "p99.999")]
+    pub p99999: u64,
     /// The slowest.
     pub max: u64,
     /// The worst error of a single value that comes from sharing a time stamp.

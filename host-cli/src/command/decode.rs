@@ -79,7 +79,7 @@ pub fn run(arguments: &Arguments, out: &mut Output) -> Result<Exit> {
     let what = descriptor.doc.trim().lines().next().unwrap_or_default();
     let head = bold(what.split(". ").next().unwrap_or(what).trim_end_matches('.'));
     match out.format {
-        Format::Json => out.print(&pretty(&document)),
+        Format::Json | Format::Fio | Format::Csv => out.print(&pretty(&document)),
         Format::Raw => out.raw(&bytes),
         Format::Hex => out.print(&format!("{head}\n{}", structure.hex(&bytes))),
         Format::NvmeCli => out.print(&nvme_cli::text(descriptor, &bytes, owner).unwrap_or_default()),

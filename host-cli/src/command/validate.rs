@@ -374,7 +374,7 @@ impl Examination<'_> {
     fn reads(&mut self, name: &'static str, namespace: Namespace, job: &Job, written: Option<Written>) -> Option<Run> {
         self.phase(name, |this| {
             let (result, watched) =
-                measure::run(this.drive, namespace, job, Progress::new(name, job.limits.runtime_ns), this.stop);
+                measure::run(this.drive, namespace, job, Progress::new(name, job.limits.runtime_ns), None, this.stop);
             // A drive that is gone has no link to be judged; what it had before is known.
             this.evidence.link.under_load.extend(watched.links.into_iter().filter(is_up));
             for (at_ns, kelvin) in watched.temperature {

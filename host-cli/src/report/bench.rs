@@ -2,7 +2,8 @@
 #![forbid(unsafe_code)]
 
 use nvmetal_driver::Wait;
-use nvmetal_driver::workload::{Access, EndReason, Job};
+use nvmetal_driver::workload::result::BIN_NS;
+use nvmetal_driver::workload::{Access, Action, Direction, EndReason, Job};
 
 use super::text::{Sheet, sent};
 use crate::check::evidence::Written;
@@ -22,11 +23,53 @@ pub fn shape(job: &Job) -> String {
 
 /// The workload in two words.
 pub fn label(job: &Job) -> String {
-    let order = match job.access {
-        Access::Sequential => "read",
-        Access::Random => "randread",
+    let sizes: Vec<String> =
+        job.sizes.iter().map(|share| format!("{} {} %", block(share.bytes), share.percent)).collect();
+    let size = if sizes.is_empty() { block(job.block_bytes) } else { sizes.join(" + ") };
+    let mix = match (job.action, job.read_percent) {
+        (Action::Transfer, percent @ 1..=99) => format!(" {percent}:{}", 100 - percent),
+        _ => String::new(),
     };
-    format!("{order} {}", block(job.block_bytes))
+    let verified = if job.verify { ", verified" } else { "" };
+    format!("{}{mix} {size}{verified}", word(job))
+}
+
+/// fio's word for what it does.
+pub fn word(job: &Job) -> String {
+    let what = match (job.action, job.read_percent) {
+        (Action::Transfer, 100) => "read",
+        (Action::Transfer, 0) => "write",
+        (Action::Transfer, _) => "rw",
+        (Action::Trim, _) => "trim",
+        (Action::WriteZeroes, _) => "writezeroes",
+        (Action::Compare, _) => "compare",
+        (Action::Verify, _) => "verify",
+    };
+    format!("{}{what}", if job.access == Access::Random { "rand" } else { "" })
+}
+
+/// The course of the run: a line for each bin of 100 ms, under a line that says what the columns are.
+pub fn csv(bench: &Bench) -> String {
+    let mut text = String::from("emulated,serial,job,at_ms,ios,bytes,iops,mb_per_s,mib_per_s,p99_ns\n");
+    let per_second = 1e9 / BIN_NS as f64;
+    let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+    let (serial, job) = (quoted(&bench.device.serial), quoted(&label(&bench.job)));
+    for (index, bin) in (0_u64..).zip(&bench.result.bins) {
+        let rate = bin.bytes as f64 * per_second;
+        let p99 = bench.result.p99_ns.get(index as usize).copied().flatten();
+        text += &format!(
+            "{},{serial},{job},{},{},{},{:.1},{:.3},{:.3},{}\n",
+            bench.emulated,
+            index * (BIN_NS / 1_000_000),
+            bin.ios,
+            bin.bytes,
+            bin.ios as f64 * per_second,
+            rate / 1e6,
+            rate / f64::from(1 << 20),
+            p99.map_or(String::new(), |p99| p99.to_string()),
+        );
+    }
+    text
 }
 
 /// The device in a line, EMULATED first where it is.
@@ -49,22 +92,31 @@ pub fn human(bench: &Bench, closed: &Closed) -> String {
     }
     sheet.row("IOPS", &bold(&grouped(result.iops() as u128)));
     sheet.row("rate", &format!("{}{}", rate(result.bytes_per_second()), share(bench)));
+    let mixed = [&result.read, &result.write, &result.other].iter().filter(|direction| direction.ios > 0).count() > 1;
+    if mixed {
+        sheet.row("reads", &direction(&result.read, result.elapsed_ns));
+        sheet.row("writes", &direction(&result.write, result.elapsed_ns));
+    }
     let latency = &bench.latency;
     if result.ios() > 0 {
         let ns = nanoseconds;
         sheet.row(
             "latency",
             &format!(
-                "mean {}, p50 {}, p90 {}, p99 {}, p99.9 {}, p99.99 {}",
+                "mean {}, p50 {}, p90 {}, p99 {}, p99.9 {}, p99.99 {}, p99.999 {}",
                 ns(latency.mean),
                 ns(latency.p50),
                 ns(latency.p90),
                 ns(latency.p99),
                 ns(latency.p999),
-                ns(latency.p9999)
+                ns(latency.p9999),
+                ns(latency.p99999)
             ),
         );
         sheet.row("", &format!("from {} to {}{}", ns(latency.min), ns(latency.max), clock_error(latency.clock_error)));
+    }
+    if let Some(limit) = &bench.limit {
+        sheet.row("limit", &format!("{}: {}", limit.by, limit.evidence));
     }
     sheet.row("seconds", &spread(bench));
     if let Some(temperature) = temperature(bench) {
@@ -83,6 +135,14 @@ pub fn human(bench: &Bench, closed: &Closed) -> String {
         let text = format!("never written ({why}): this is the speed of link and controller, not of the flash");
         sheet.row("note", &styled(YELLOW, &text));
     }
+    if bench.job.verify {
+        let verified = &result.verified;
+        let blocks = grouped(verified.blocks.into());
+        sheet.row("verified", &format!("{} I/Os, {blocks} blocks read back", grouped(verified.ios.into())));
+    }
+    if let Some(gate) = bench.gate.as_ref().filter(|gate| !gate.destroyed.is_empty()) {
+        sheet.row("destroyed", &styled(YELLOW, &gate.text()));
+    }
     sheet.row("errors", &errors(bench));
     sheet.row("sent", &sent(&bench.sent));
     if let Some(back) = &closed.given_back {
@@ -90,6 +150,14 @@ pub fn human(bench: &Bench, closed: &Closed) -> String {
         sheet.row("drive", &format!("given back to {}{name}", back.driver));
     }
     format!("{}\n{}", bold(&headline(bench)), sheet.text())
+}
+
+/// One direction of a mix.
+fn direction(direction: &Direction, elapsed_ns: u64) -> String {
+    let per_second = |amount: u64| if elapsed_ns == 0 { 0.0 } else { amount as f64 * 1e9 / elapsed_ns as f64 };
+    let at = |percent| direction.latency.percentile(percent).map_or("-".to_owned(), nanoseconds);
+    let iops = grouped(per_second(direction.ios) as u128);
+    format!("{iops} IOPS, {}, p50 {}, p99 {}", rate(per_second(direction.bytes)), at(50.0), at(99.0))
 }
 
 /// How completions were waited for, and what that took; nothing of the usual way in virtual time, which takes nothing.
@@ -128,7 +196,8 @@ fn share(bench: &Bench) -> String {
             )
         }
         (Some(share), Some(ceiling)) => {
-            format!(", ~{share:.0} % of the path's {} ({})", megabytes(ceiling.read_mb_s * 1e6), ceiling.basis)
+            let way = if bench.result.read.ios > 0 && bench.result.write.ios > 0 { "in one direction " } else { "" };
+            format!(", {way}~{share:.0} % of the path's {} ({})", megabytes(ceiling.read_mb_s * 1e6), ceiling.basis)
         }
         _ => String::new(),
     }
@@ -158,10 +227,16 @@ fn temperature(bench: &Bench) -> Option<String> {
 
 fn errors(bench: &Bench) -> String {
     let errors = &bench.errors;
-    if errors.failed + errors.recovered == 0 {
+    if errors.failed + errors.recovered + errors.miscompares == 0 {
         return "none".to_owned();
     }
     let first = errors.first.as_deref().unwrap_or("");
-    let text = format!("{} failed, {} recovered by a retry; first: {first}", errors.failed, errors.recovered);
-    styled(if errors.failed > 0 { RED } else { YELLOW }, &text)
+    let miscompared = match errors.miscompares {
+        0 => String::new(),
+        1 => "1 block is NOT what was written, ".to_owned(),
+        count => format!("{count} blocks are NOT what was written, "),
+    };
+    let text =
+        format!("{miscompared}{} failed, {} recovered by a retry; first: {first}", errors.failed, errors.recovered);
+    styled(if errors.failed + errors.miscompares > 0 { RED } else { YELLOW }, &text)
 }

@@ -4,5 +4,7 @@
 pub mod bench;
 pub mod diff;
 pub mod doctor;
+pub mod fio;
+pub mod profile;
 pub mod text;
 pub mod validate;

@@ -55,8 +55,12 @@ impl<T: Display> Dash for Option<T> {
     }
 }
 
-/// The commands of a run, none of which writes.
+/// I/O commands that change what a drive holds.
+const WRITING: [&str; 5] = ["Write", "Write Zeroes", "Write Uncorrectable", "Dataset Management", "Copy"];
+
+/// The commands of a run, and whether any of them writes.
 pub fn sent(commands: &[SentCommand]) -> String {
     let sent: Vec<_> = commands.iter().map(|sent| format!("{} {}", grouped(sent.count.into()), sent.name)).collect();
-    format!("{} (nothing that writes)", sent.join(", "))
+    let writes = commands.iter().any(|sent| !sent.admin && WRITING.contains(&sent.name.as_ref()));
+    format!("{}{}", sent.join(", "), if writes { "" } else { " (nothing that writes)" })
 }
