@@ -81,6 +81,9 @@ fn a_self_test_runs_is_aborted_and_fails_on_a_block_that_cannot_be_read() {
     assert_eq!(page[32], 0x21, "the one before");
 }
 
+/// What is tried, the size in pages, the pieces, and the status.
+type Case<'a> = (&'a str, u32, &'a [(u64, u32)], u16);
+
 /// Gives the host memory buffer: its size in pages, and a list of addresses and pages.
 fn lend(host: &Host, pages: u32, pieces: &[(u64, u32)]) -> SubmissionEntry {
     let mut list = vec![0; pieces.len() * 16];
@@ -98,7 +101,7 @@ fn lend(host: &Host, pages: u32, pieces: &[(u64, u32)]) -> SubmissionEntry {
 fn the_host_memory_buffer_is_taken_checked_and_given_back() {
     let mut host = Host::ready("ideal,hmb=64KiB,hmb-min=16KiB");
     let (one, two) = (BASE + 0x8000, BASE + 0x2_0000);
-    let cases: &[(&str, u32, &[(u64, u32)], u16)] = &[
+    let cases: &[Case<'_>] = &[
         ("less than the least", 3, &[(one, 3)], 0x002),
         ("no piece", 4, &[], 0x002),
         ("a piece that is not aligned", 4, &[(one + 8, 4)], 0x002),

@@ -6,6 +6,9 @@ mod harness;
 use harness::{DATA, Host, blocks, entry};
 use nvmetal_core::command::SubmissionEntry;
 
+/// What is tried, the destination, the source ranges, and the status.
+type Case<'a> = (&'a str, u32, &'a [(u64, u16)], u16);
+
 /// Copy of these ranges to a block.
 fn copy(host: &mut Host, to: u32, ranges: &[(u64, u16)]) -> SubmissionEntry {
     let mut list = vec![0; ranges.len() * 32];
@@ -34,7 +37,7 @@ fn copied_blocks_and_their_metadata_lie_one_after_the_other() {
 fn a_copy_is_refused_as_the_specification_names_it_and_copies_nothing_then() {
     let mut host = Host::with_queue("ideal,blocks=20000");
     let many = [(0, 1); 65];
-    let cases: &[(&str, u32, &[(u64, u16)], u16)] = &[
+    let cases: &[Case<'_>] = &[
         ("the last blocks", 19_998, &[(0, 2)], 0),
         ("a destination beyond the end", 19_999, &[(0, 2)], 0x080),
         ("a source beyond the end", 0, &[(1000, 1), (19_999, 2)], 0x080),
