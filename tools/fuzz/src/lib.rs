@@ -14,6 +14,8 @@
 //! | `queue` | the device behind a queue pair |
 //! | `emulator` | the driver in front of the emulated controller |
 //! | `driver` | the device behind the whole driver |
+//! | `vfio_client` | the server that our vfio-user client has connected to |
+//! | `vfio_server` | the client that our vfio-user server has taken, with its descriptors |
 #![forbid(unsafe_code)]
 
 pub mod command;
@@ -26,3 +28,5 @@ pub mod pages;
 pub mod prp;
 pub mod queue;
 pub mod sgl;
+pub mod vfio_client;
+pub mod vfio_server;
