@@ -14,6 +14,8 @@
 #![forbid(unsafe_code)]
 
 mod connection;
+#[cfg(all(test, feature = "emulated"))]
+mod peer_tests;
 #[cfg(test)]
 mod tests;
 
