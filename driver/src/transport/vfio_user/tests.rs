@@ -96,6 +96,56 @@ fn where_nobody_listens_the_systems_error_says_so() {
     assert!(matches!(&error, TransportError::System { source, .. } if source.kind() == std::io::ErrorKind::NotFound));
 }
 
+/// The bytes of a line such as `> 01000100 ...`.
+fn recorded(line: &str) -> Vec<u8> {
+    let hex: String = line[1..].split_whitespace().collect();
+    let digits = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("two digits");
+    (0..hex.len()).step_by(2).map(digits).collect()
+}
+
+#[test]
+fn what_is_sent_is_the_recorded_exchange_byte_for_byte() {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+
+    let recording = include_str!("../../../../tools/vfio-user-wire/recorded/client.txt");
+    let lines: Vec<_> = recording.lines().filter(|line| !line.starts_with('#')).collect();
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("drive");
+    let listener = UnixListener::bind(&path).expect("a socket");
+    let play = |mut stream: UnixStream| {
+        stream.set_read_timeout(Some(LONG)).expect("a time");
+        for line in lines {
+            let bytes = recorded(line);
+            if line.starts_with('>') {
+                let mut sent = vec![0; bytes.len()];
+                stream.read_exact(&mut sent).expect("a message");
+                assert_eq!(sent, bytes, "instead of {line}");
+            } else {
+                stream.write_all(&bytes).expect("taken");
+            }
+        }
+        assert_eq!(stream.read(&mut [0]).expect("the end"), 0, "and nothing else");
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| play(listener.accept().expect("a client").0));
+        let transport = VfioUserTransport::open_within(&path, LONG).expect("a device");
+        assert_eq!((transport.info().register_bytes, transport.info().vectors), (0x4000, 128));
+        let file = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC).expect("a memfd");
+        let pointer = core::ptr::NonNull::dangling();
+        let iova = transport.map(HostRange { pointer, bytes: 0x2000, file: Some((file.as_fd(), 0)) }).expect("mapped");
+        transport.set_bus_master(true).expect("on");
+        assert_eq!(transport.read64(0).expect("CAP"), 0x0800_0020_1e01_00ff);
+        transport.write64(0x28, iova).expect("ASQ");
+        transport.write32(0x14, 0x0046_0001).expect("CC");
+        assert_eq!(transport.read32(0x1c).expect("CSTS"), 1);
+        let Ok(DoorbellKind::Called(doorbell)) = transport.doorbell(0x1000) else { panic!("it is not mapped") };
+        nvmetal_core::queue::Doorbell::ring(&doorbell, 1);
+        assert!(matches!(transport.unmap(iova, 0x2000), Ok(Unmapped::Quiet)));
+        transport.reset().expect("reset");
+    });
+}
+
 #[cfg(feature = "emulated")]
 mod against_the_emulator {
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -154,6 +204,22 @@ mod against_the_emulator {
                 drop(queue);
                 assert!(controller.shutdown().expect("down").complete);
             }
+        });
+    }
+
+    #[test]
+    fn a_write_that_fails_arrives_as_the_status_that_it_is() {
+        with_server("ideal,capacity=64MiB,fault=write-error@2", |path| {
+            let transport = VfioUserTransport::open(path).expect("a device");
+            let controller = Controller::open(transport, ControllerOptions::default()).expect("a controller");
+            let namespace = controller.namespace(1).expect("a namespace");
+            let mut queue = BlockingQueue::new(&controller, namespace, BlockingOptions::default()).expect("a queue");
+            queue.write_at(0, &[1; 4096]).expect("the first is well");
+            let error = queue.write_at(0, &[2; 4096]).expect_err("the second fails");
+            assert!(error.to_string().contains("Write Fault"), "{error}");
+            let mut back = [0; 4096];
+            queue.read_at(0, &mut back).expect("read");
+            assert_eq!(back, [1; 4096], "what was there is there");
         });
     }
 

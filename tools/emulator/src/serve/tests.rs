@@ -192,6 +192,31 @@ fn a_controller_is_driven_by_the_messages_in_the_documented_order() {
 }
 
 #[test]
+fn what_is_answered_is_the_recorded_exchange_byte_for_byte() {
+    use std::io::{Read, Write};
+
+    let bytes = |line: &str| -> Vec<u8> {
+        let hex: String = line[1..].split_whitespace().collect();
+        (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+    };
+    served("null", Trust::Sealed, |path, _| {
+        let mut stream = std::os::unix::net::UnixStream::connect(path).unwrap();
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        let recording = include_str!("../../../vfio-user-wire/recorded/server.txt");
+        for line in recording.lines().filter(|line| !line.starts_with('#')) {
+            let bytes = bytes(line);
+            if line.starts_with('>') {
+                stream.write_all(&bytes).unwrap();
+            } else {
+                let mut answer = vec![0; bytes.len()];
+                stream.read_exact(&mut answer).unwrap();
+                assert_eq!(answer, bytes, "instead of {line}");
+            }
+        }
+    });
+}
+
+#[test]
 fn memory_that_its_owner_could_shrink_is_not_touched() {
     served("null", Trust::Sealed, |path, _| {
         let peer = Peer::connect(path);
