@@ -140,6 +140,24 @@ fn a_drive_that_vanishes_behind_a_server_that_lives_is_lost() {
 }
 
 #[test]
+fn a_command_that_is_never_answered_ends_the_run_in_its_time_and_the_next_client_finds_a_drive() {
+    let server = Server::start("ideal,fault=timeout@50");
+    let document = server.run("bench DRIVE --size 4m --iodepth 8 -o json").exits(7).json();
+    assert_eq!(document["error"]["kind"], "timed-out", "{document}");
+    server.is_well();
+}
+
+#[test]
+fn reads_that_fail_are_counted_and_the_run_goes_on() {
+    let server = Server::start("ideal,fault=read-error@50x3");
+    let document = server.run("bench DRIVE --size 4m --iodepth 8 -o json").exits(1).json();
+    assert_ne!(document["errors"]["failed"], 0, "{document}");
+    let first = document["errors"]["first"].as_str().expect("it is told");
+    assert!(first.contains("Unrecovered Read Error"), "{first}");
+    assert_eq!(document["read"]["ios"].as_u64().map(|ios| ios > 900), Some(true), "{document}");
+}
+
+#[test]
 fn the_models_are_listed_with_what_can_be_changed_of_them() {
     nvmetal("emulator models").exits(0).says(&["ideal", "null", "link", "genGxW", "read-error"]);
     let document = nvmetal("emulator models -o json").exits(0).json();
@@ -167,6 +185,28 @@ fn after_a_client_that_is_killed_in_mid_run_the_next_one_is_served() {
         client.wait().expect("it ends");
         server.said("is gone");
     }
+    server.is_well();
+}
+
+/// Stops a process where it is, or lets it go on.
+fn signal(process: &Child, signal: rustix::process::Signal) {
+    rustix::process::kill_process(rustix::process::Pid::from_child(process), signal).expect("it is there");
+}
+
+#[test]
+fn a_server_that_stalls_is_given_up_within_the_deadlines() {
+    use rustix::process::Signal;
+    let server = Server::start("null");
+    let client = long_run(&server);
+    signal(&server.process, Signal::STOP);
+    let output = client.wait_with_output().expect("it ends");
+    let ran = Ran::new("bench, server stopped", &output).exits(7);
+    let kind = ran.json()["error"]["kind"].clone();
+    assert!(kind == "timed-out" || kind == "device-lost", "{kind}");
+    // Nor does it take up a new client.
+    let document = server.run("id DRIVE -o json").exits(7).json();
+    assert_eq!(document["error"]["kind"], "device-lost", "{document}");
+    signal(&server.process, Signal::CONT);
     server.is_well();
 }
 
