@@ -36,9 +36,7 @@ fn within_its_time(test: impl FnOnce(&Path) + Send + 'static) {
         let _ = tell.send(());
     });
     // A test that fails drops its end.
-    if told.recv_timeout(IN_TIME) == Err(mpsc::RecvTimeoutError::Timeout) {
-        panic!("the peer hangs");
-    }
+    assert_ne!(told.recv_timeout(IN_TIME), Err(mpsc::RecvTimeoutError::Timeout), "the peer hangs");
     thread.join().expect("the test passes");
 }
 
