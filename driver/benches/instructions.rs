@@ -125,7 +125,7 @@ fn checks() -> Result<(), DriverError> {
         check(&format!("{lie:?}"), finds(lie)?);
     }
     check("read-error", with_fault("read-error@100x4")?.errors.failed > 0);
-    check("timeout", matches!(with_fault("timeout@100"), Err(DriverError::Timeout { .. })));
+    check("timeout", with_fault("timeout@100")?.recoveries.aborted_commands == 1);
 
     let bench = Bench::new(32)?;
     let mut queue = bench.queue()?;

@@ -58,6 +58,23 @@ pub enum DriverError {
         /// How long was waited.
         waited_ms: u64,
     },
+    /// The controller is to be reset: the queue takes no part in anything until
+    /// [`IoQueue::try_recover`](crate::io_queue::IoQueue::try_recover) has given back what was in flight.
+    #[error("{address}: queue {queue} is parked: the controller is being reset")]
+    Parked {
+        /// The device.
+        address: String,
+        /// The queue.
+        queue: u16,
+    },
+    /// Nothing brings the controller back.
+    #[error("{address}: the controller was given up: {detail}")]
+    GivenUp {
+        /// The device.
+        address: String,
+        /// What was tried last.
+        detail: String,
+    },
     /// The device did what no correct device does.
     #[error("{address}: the controller broke the protocol: {source}")]
     Fault {
@@ -95,6 +112,7 @@ impl DriverError {
     pub fn is_lost(&self) -> bool {
         match self {
             Self::Lost { .. }
+            | Self::GivenUp { .. }
             | Self::Timeout { .. }
             | Self::Transport(TransportError::Lost { .. } | TransportError::Protocol { .. })
             | Self::Lifecycle {

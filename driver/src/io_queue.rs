@@ -80,6 +80,7 @@
 
 mod any;
 mod care;
+mod rescue;
 mod wait;
 
 use core::fmt;
@@ -87,7 +88,7 @@ use std::sync::Arc;
 
 use nvmetal_core::command::Command;
 use nvmetal_core::command::admin::{
-    CreateIoCompletionQueue, CreateIoSubmissionQueue, DeleteIoCompletionQueue, DeleteIoSubmissionQueue, QueuePriority,
+    CreateIoCompletionQueue, CreateIoSubmissionQueue, DeleteIoCompletionQueue, QueuePriority,
 };
 use nvmetal_core::command::io::IoOpcode;
 use nvmetal_core::number::ZeroBasedU16;
@@ -106,6 +107,7 @@ use crate::error::DriverError;
 use crate::transport::{CalledDoorbell, DoorbellKind, Interrupt, MappedDoorbell, Waiting};
 
 pub use care::{ScatterPayload, describe_range};
+pub use rescue::Rescue;
 use wait::{Adaptive, Next};
 pub use wait::{MOST_NS as HYBRID_POLLS_MOST_NS, Wait};
 
@@ -264,6 +266,11 @@ pub struct IoQueue<D: Doorbell, P: Payload = Buffer> {
     adaptive: Option<Adaptive>,
     controller: Arc<Controller>,
     rings: [RingBuffer; 2],
+    /// The controller's epoch in which the queue was made.
+    epoch: u32,
+    rescuing: Option<rescue::Rescuing>,
+    options: QueueOptions,
+    entries: u32,
 }
 
 impl<D: Doorbell, P: Payload> fmt::Debug for IoQueue<D, P> {
@@ -292,8 +299,10 @@ impl Controller {
                 self.io_queues()
             )));
         };
-        let made = Making { controller: self, namespace, options, queue_id }.make();
+        let epoch = self.queue_begins(queue_id);
+        let made = Making { controller: self, namespace, options, queue_id, epoch }.make();
         if made.is_err() {
+            self.queue_ends(queue_id);
             self.give_queue_id_back(queue_id);
         }
         made
@@ -306,6 +315,7 @@ struct Making<'a> {
     namespace: Namespace,
     options: QueueOptions,
     queue_id: u16,
+    epoch: u32,
 }
 
 impl Making<'_> {
@@ -435,6 +445,10 @@ impl Making<'_> {
             interrupt,
             controller: Arc::clone(self.controller),
             rings,
+            epoch: self.epoch,
+            rescuing: None,
+            options: self.options,
+            entries,
         })
     }
 }
@@ -506,9 +520,13 @@ impl<D: Doorbell, P: Payload> IoQueue<D, P> {
     /// Takes up to `limit` completions and hands each to `each`; gives their number.
     ///
     /// # Errors
-    /// [`DriverError::Fault`]: the device answered what it cannot have; the queue is stopped.
+    /// [`DriverError::Fault`]: the device answered what it cannot have; the queue is stopped. [`DriverError::Parked`]: the
+    /// controller is to be reset; see [`IoQueue::try_recover`].
     #[inline(always)]
     pub fn poll(&mut self, limit: u32, each: impl FnMut(Done<P>)) -> Result<u32, DriverError> {
+        if self.controller.epoch() != self.epoch {
+            return Err(self.parked());
+        }
         match self.pair.poll(limit, each) {
             Ok(count) => Ok(count),
             Err(source) => Err(self.broken(source)),
@@ -593,22 +611,20 @@ impl<D: Doorbell, P: Payload> IoQueue<D, P> {
         if core::mem::replace(&mut self.ended, true) {
             return Ok(Vec::new());
         }
+        let ended = self.end_on_the_controller();
+        self.controller.queue_ends(self.pair.queue_id());
+        ended
+    }
+
+    fn end_on_the_controller(&mut self) -> Result<Vec<P>, DriverError> {
         let queue_id = self.pair.queue_id();
         self.pair.stop();
-        let proof = if self.controller.is_down() {
-            Ok(DeviceQuiet::ControllerDisabled)
-        } else {
-            let delete_sq = DeleteIoSubmissionQueue { qid: queue_id };
-            let delete_cq = DeleteIoCompletionQueue { qid: queue_id };
-            self.controller
-                .admin(&delete_sq, AdminData::None)
-                .and_then(|_| self.controller.admin(&delete_cq, AdminData::None))
-                .map(|_| DeviceQuiet::QueueDeleted)
-        };
+        let proof =
+            if self.controller.is_down() { Ok(DeviceQuiet::ControllerDisabled) } else { self.delete_or_reset() };
         match proof {
             Ok(proof) => {
                 self.controller.give_queue_id_back(queue_id);
-                Ok(core::iter::from_fn(|| self.pair.reclaim(proof)).map(|(_, payload)| payload).collect())
+                Ok(self.reclaimed(proof))
             }
             Err(error) => {
                 self.rings.iter().cloned().for_each(RingBuffer::leak);

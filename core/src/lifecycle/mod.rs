@@ -32,11 +32,13 @@
 #![forbid(unsafe_code)]
 
 mod bring_up;
+pub mod recovery;
 mod shutdown;
 #[cfg(test)]
 mod tests;
 
 pub use bring_up::{BringUp, BringUpOptions, BroughtUp};
+pub use recovery::Recovery;
 pub use shutdown::{Disable, Shutdown, ShutdownOutcome};
 
 use crate::register::{Configuration, ControllerStatus, is_all_ones};

@@ -30,6 +30,9 @@ pub trait Doorbell {
     /// Hands `value` (a tail or a head index) to the controller.
     fn ring(&self, value: u32);
 
+    /// The queue has been made again and begins at 0.
+    fn restart(&self) {}
+
     /// An entry of the submission queue, just before its doorbell is rung.
     fn submitted(&self, entry: &SubmissionEntry) {
         let _ = entry;
@@ -84,6 +87,10 @@ impl<D: Doorbell> Doorbell for &D {
     #[inline(always)]
     fn ring(&self, value: u32) {
         (**self).ring(value);
+    }
+
+    fn restart(&self) {
+        (**self).restart();
     }
 
     fn submitted(&self, entry: &SubmissionEntry) {

@@ -375,6 +375,29 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
         reclaimed
     }
 
+    /// Begins anew in other rings, for queues of the same ids that were made again; the old ones are given back. The rings
+    /// are as long as the old ones, and empty.
+    ///
+    /// # Errors
+    /// Something is still in flight ([`QueuePair::reclaim`] it first), or the rings are shorter: they are given back.
+    pub fn renew(
+        &mut self,
+        submission: SubmissionRing<M>,
+        completion: CompletionRing<M>,
+    ) -> Result<(SubmissionRing<M>, CompletionRing<M>), (SubmissionRing<M>, CompletionRing<M>)> {
+        let as_long = submission.count() == self.submission.count() && completion.count() == self.completion.count();
+        if !as_long || !self.slots.open() {
+            return Err((submission, completion));
+        }
+        self.caught_up &= !0xffff;
+        (self.submitted, self.rung_entries, self.ended) = (0, 0, 0);
+        self.stopped = false;
+        self.tail_doorbell.restart();
+        self.head_doorbell.restart();
+        let old = core::mem::replace(&mut self.submission, submission);
+        Ok((old, core::mem::replace(&mut self.completion, completion)))
+    }
+
     /// Gives the doorbells and the rings' memory back. Buffers in flight are leaked: reclaim them first.
     pub fn into_parts(self) -> Parts<D, M, S> {
         Parts {

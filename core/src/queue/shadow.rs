@@ -56,12 +56,20 @@ impl<D, M: RingMemory> Shadowed<D, M> {
             place.as_ptr().addr().is_multiple_of(align_of::<ShadowWord>()).then(|| place.cast::<ShadowWord>())
         };
         let (shadow, event) = (word(&shadows)?, word(&events)?);
-        // A queue begins at 0, whatever an earlier one of the same number left here.
-        // SAFETY: the words lie in the pages, which are alive; they are atomics.
-        unsafe { shadow.as_ref() }.store(0, Ordering::Relaxed);
+        let made = Self { inner, shadow, event, last: Cell::new(0), _pages: (shadows, events) };
+        made.begin();
+        Some(made)
+    }
+}
+
+impl<D, M> Shadowed<D, M> {
+    /// A queue begins at 0, whatever an earlier one of the same number left here.
+    fn begin(&self) {
+        self.last.set(0);
+        // SAFETY: `new` checked that the words lie in the pages, which live as long as this; they are atomics.
+        unsafe { self.shadow.as_ref() }.store(0, Ordering::Relaxed);
         // SAFETY: as above.
-        unsafe { event.as_ref() }.store(0, Ordering::Relaxed);
-        Some(Self { inner, shadow, event, last: Cell::new(0), _pages: (shadows, events) })
+        unsafe { self.event.as_ref() }.store(0, Ordering::Relaxed);
     }
 }
 
@@ -78,6 +86,10 @@ impl<D: Doorbell, M> Doorbell for Shadowed<D, M> {
         if must_ring(event.load(Ordering::Relaxed), value, old) {
             self.inner.ring(value);
         }
+    }
+
+    fn restart(&self) {
+        self.begin();
     }
 
     fn submitted(&self, entry: &SubmissionEntry) {

@@ -219,6 +219,20 @@ impl<B, S: DerefMut<Target = [Slot<B>]>> SlotTable<S> {
     pub(super) fn close(&mut self) {
         self.free = NONE;
     }
+
+    /// Makes an empty table take commands again; whether it is empty. Generations go on where they were, so that what
+    /// comes late is still found out.
+    pub(super) fn open(&mut self) -> bool {
+        let count = self.slots.len() as u32;
+        if self.in_flight() != 0 {
+            return false;
+        }
+        for (index, slot) in (1..).zip(self.slots.iter_mut()) {
+            slot.link = if index == count { NONE } else { index };
+        }
+        self.free = 0;
+        true
+    }
 }
 
 #[cfg(test)]
@@ -311,6 +325,19 @@ mod tests {
         drop(table.take(returned, |_| true).unwrap());
         drop(table);
         assert_eq!(Arc::strong_count(&alive), 2, "one of ours, one leaked");
+    }
+
+    #[test]
+    fn an_emptied_table_opens_with_every_slot_and_other_ids() {
+        let mut table = table(4, Generations::Counted);
+        let before: Vec<u16> = (0..3).map(|buffer| table.put(buffer, 0, 0).unwrap()).collect();
+        table.close();
+        assert!(!table.open(), "something is in flight");
+        while table.reclaim(DeviceQuiet::QueueDeleted).is_some() {}
+        assert!(table.open());
+        let after: Vec<u16> = (0..4).map(|buffer| table.put(buffer, 0, 0).unwrap()).collect();
+        assert!(after.iter().all(|cid| !before.contains(cid)), "{before:?} {after:?}");
+        assert_eq!(table.put(4, 0, 0), Err(4));
     }
 
     #[test]

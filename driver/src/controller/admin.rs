@@ -171,6 +171,18 @@ impl AdminQueue {
         }
     }
 
+    /// Begins anew in other rings, after the controller was disabled and brought up again with them. Commands that were
+    /// in flight are over.
+    pub(super) fn renew(&mut self, submission: RingBuffer, completion: RingBuffer) -> Result<(), DriverError> {
+        while let Some((_, payload)) = self.pair.reclaim(DeviceQuiet::ControllerDisabled) {
+            self.bounce.extend(payload);
+        }
+        let entries = u32::from(super::ADMIN_ENTRIES);
+        self.rings = [submission.clone(), completion.clone()];
+        let rings = (SubmissionRing::new(submission, entries)?, CompletionRing::new(completion, entries)?);
+        self.pair.renew(rings.0, rings.1).map(|_| ()).map_err(|_| no_queue(super::ADMIN_ENTRIES))
+    }
+
     /// The end of the queue. `quiet` says whether the controller is known to be disabled or reset; if not, what it may
     /// still write to is leaked.
     pub(super) fn end(&mut self, quiet: bool) {
@@ -195,12 +207,22 @@ impl Controller {
     }
 
     /// The same for an entry made by hand. Command id and, with data, the data pointer are filled in.
-    pub fn admin_entry(&self, entry: SubmissionEntry, mut data: AdminData<'_>) -> Result<Completed, DriverError> {
+    pub fn admin_entry(&self, entry: SubmissionEntry, data: AdminData<'_>) -> Result<Completed, DriverError> {
+        self.admin_within(entry, data, self.options.admin_timeout_ns)
+    }
+
+    /// The same with a time of its own.
+    pub(crate) fn admin_within(
+        &self,
+        entry: SubmissionEntry,
+        mut data: AdminData<'_>,
+        timeout_ns: u64,
+    ) -> Result<Completed, DriverError> {
         if self.is_down() {
             return Err(DriverError::Request(format!("{}: the controller has been shut down", self.address())));
         }
         let mut admin = self.admin.lock().unwrap_or_else(PoisonError::into_inner);
-        let done = admin.run(self, entry, &mut data, self.admin_timeout_ns)?;
+        let done = admin.run(self, entry, &mut data, timeout_ns)?;
         drop(admin);
         let status = Status::from_bits(done.status);
         if status.is_success() {

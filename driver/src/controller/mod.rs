@@ -16,6 +16,7 @@ mod commands;
 mod lifecycle;
 mod memory_buffer;
 mod namespace;
+mod recovery;
 mod tally;
 
 use std::sync::Arc;
@@ -39,6 +40,7 @@ use crate::transport::{Interrupt, Transport};
 pub(crate) use commands::describe;
 pub use commands::{Admin, AdminData, Completed};
 pub use namespace::Namespace;
+pub use recovery::{Recoveries, Reset};
 pub use tally::{SentCommand, Tally};
 
 /// Entries of the admin queues.
@@ -59,6 +61,21 @@ pub struct ControllerOptions {
     pub sq_in_cmb: bool,
     /// How long an admin command may take.
     pub admin_timeout_ns: u64,
+    /// Whether a controller that nothing else brings back may be reset together with its whole NVM subsystem, and with
+    /// that everybody else's controllers in it.
+    pub subsystem_reset: bool,
+}
+
+impl ControllerOptions {
+    /// What the bring-up needs to know, with these admin queues.
+    fn bring_up(&self, submission: &RingBuffer, completion: &RingBuffer) -> BringUpOptions {
+        BringUpOptions {
+            admin_entries: ADMIN_ENTRIES,
+            host_page: host_page(),
+            weighted_round_robin: self.weighted_round_robin,
+            ..BringUpOptions::new(submission.iova(), completion.iova())
+        }
+    }
 }
 
 impl Default for ControllerOptions {
@@ -70,6 +87,7 @@ impl Default for ControllerOptions {
             shadow_doorbells: false,
             sq_in_cmb: false,
             admin_timeout_ns: 30_000_000_000,
+            subsystem_reset: false,
         }
     }
 }
@@ -90,7 +108,8 @@ pub struct Controller {
     granted_queues: u16,
     next_queue: AtomicU16,
     free_queues: Mutex<Vec<u16>>,
-    admin_timeout_ns: u64,
+    options: ControllerOptions,
+    desk: recovery::Desk,
     down: AtomicBool,
 }
 
@@ -103,13 +122,7 @@ impl Controller {
         let submission = RingBuffer::new(&transport, usize::from(ADMIN_ENTRIES) * 64)?;
         let completion = RingBuffer::new(&transport, usize::from(ADMIN_ENTRIES) * 16)?;
         transport.set_bus_master(true)?;
-        let bring_up = BringUpOptions {
-            admin_entries: ADMIN_ENTRIES,
-            host_page: host_page(),
-            weighted_round_robin: options.weighted_round_robin,
-            ..BringUpOptions::new(submission.iova(), completion.iova())
-        };
-        let brought_up = match lifecycle::bring_up(&transport, bring_up) {
+        let brought_up = match lifecycle::bring_up(&transport, options.bring_up(&submission, &completion)) {
             Ok(brought_up) => brought_up,
             Err(error) => {
                 // The controller may have been enabled with these rings: only RDY = 0 lets them go.
@@ -134,7 +147,8 @@ impl Controller {
             granted_queues: 0,
             next_queue: AtomicU16::new(1),
             free_queues: Mutex::default(),
-            admin_timeout_ns: options.admin_timeout_ns,
+            options,
+            desk: recovery::Desk::default(),
             down: AtomicBool::new(false),
         };
         // From here on dropping `controller` shuts the device down.

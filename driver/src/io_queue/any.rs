@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use nvmetal_core::queue::Done;
 
-use super::{AnyIoQueue, Io, Overdue, Payload, Rejected, ScatterPayload, Wait};
+use super::{AnyIoQueue, Io, Overdue, Payload, Rejected, Rescue, ScatterPayload, Wait};
 use crate::clock::Clock;
 use crate::controller::{Controller, Namespace};
 use crate::error::DriverError;
@@ -98,6 +98,22 @@ impl<P: Payload> AnyIoQueue<P> {
     /// As [`super::IoQueue::timed_out`].
     pub fn timed_out(&self, overdue: Overdue) -> DriverError {
         each!(self, queue => queue.timed_out(overdue))
+    }
+
+    /// As [`super::IoQueue::rescue`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn rescue(&mut self, overdue: Overdue) -> Result<Rescue<P>, DriverError> {
+        each!(self, queue => queue.rescue(overdue))
+    }
+
+    /// As [`super::IoQueue::try_recover`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn try_recover(&mut self) -> Result<Option<Vec<P>>, DriverError> {
+        each!(self, queue => queue.try_recover())
     }
 
     /// As [`super::IoQueue::delete`].

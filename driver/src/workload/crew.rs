@@ -16,6 +16,7 @@ use super::histogram::Histogram;
 use super::job::Job;
 use super::result::{Bin, Direction, EndReason, Errors, ProcessorUse, RunResult, Verified};
 use crate::clock::{Clock, SECOND_NS};
+use crate::controller::Recoveries;
 use crate::error::DriverError;
 use crate::io_queue::Wait;
 
@@ -304,6 +305,7 @@ impl<'a> Crew<'a> {
             queues: setup.queues,
             processor: outcome.processor,
             wait: setup.wait,
+            recoveries: Recoveries::default(),
         }
     }
 }

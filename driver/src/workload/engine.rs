@@ -69,12 +69,15 @@ pub fn run(
             }
         }
     }
+    let before = controller.recoveries();
     let run = Run { controller, job, plan, io_bytes: u64::from(plan.io_blocks) << namespace.lba_shift };
-    match (mapped.is_empty(), called.is_empty()) {
+    let mut result = match (mapped.is_empty(), called.is_empty()) {
         (false, _) => run.with(crew, mapped, observer),
         (true, false) => run.with(crew, called, observer),
         (true, true) => run.with(crew, shadowed, observer),
-    }
+    }?;
+    result.recoveries = controller.recoveries().since(&before);
+    Ok(result)
 }
 
 /// Whether the controller has the optional command that the job needs.

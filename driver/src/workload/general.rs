@@ -344,6 +344,26 @@ impl General {
         recorded.verified.blocks += u64::from(blocks);
     }
 
+    /// The first block of the command with this tag.
+    pub(super) fn lba(&self, plan: &Plan, tag: u64) -> u64 {
+        let entry = self.entries.get((tag & 0xffff_ffff) as usize).copied().unwrap_or_default();
+        entry.part(plan, (tag >> 32 & 0x1fff_ffff) as u32).0
+    }
+
+    /// The command with this tag will not be tried again.
+    pub(super) fn give_up(&mut self, tag: u64, recorded: &mut Recorded) {
+        let number = (tag & 0xffff_ffff) as usize;
+        let Some(entry) = self.entries.get_mut(number) else { return };
+        entry.left -= 1;
+        entry.failed = true;
+        let entry = *entry;
+        if entry.left == 0 {
+            self.free_entries.push(number as u32);
+            self.ended(&entry, recorded);
+            recorded.errors.failed += 1;
+        }
+    }
+
     /// What the whole I/O comes to, after its last command.
     fn ended(&mut self, entry: &Entry, recorded: &mut Recorded) {
         if entry.kind == Kind::Check || self.checks_reads && entry.kind == Kind::Read {
@@ -367,7 +387,11 @@ impl<D: Doorbell> Runner<D> {
     /// One turn of the general loop.
     #[inline(never)]
     pub(super) fn turn_general(&mut self) -> Result<Turn, DriverError> {
-        let drained_ns = self.drain_general()?;
+        let drained_ns = match self.drain_general() {
+            Ok(drained_ns) => drained_ns,
+            Err(DriverError::Parked { .. }) => return self.parked(),
+            Err(error) => return Err(error),
+        };
         let found = drained_ns != 0;
         self.turns = self.turns.wrapping_add(1);
         let now_ns = self.clock.now_ns();
@@ -376,7 +400,7 @@ impl<D: Doorbell> Runner<D> {
         }
         if now_ns >= self.bin_end_ns {
             if self.bin.ios == 0 && !found {
-                self.queue.controller().check_alive()?;
+                self.queue.check_health()?;
             }
             self.roll(now_ns);
         }

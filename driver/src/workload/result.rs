@@ -9,6 +9,7 @@ use serde::{Serialize, Serializer};
 
 use super::histogram::Histogram;
 use super::pattern::Miscompare;
+use crate::controller::Recoveries;
 use crate::io_queue::Wait;
 
 /// Width of a bin of the time series.
@@ -46,6 +47,8 @@ pub enum Cause {
     Errno(i32),
     /// Less was moved than asked for.
     Short,
+    /// It was in flight when its queue was deleted, or the controller reset, because a command did not come back.
+    NeverCompleted,
 }
 
 impl Cause {
@@ -72,6 +75,7 @@ impl fmt::Display for Cause {
                 Self::meaning(errno).map_or(Ok(()), |meaning| write!(f, ": {meaning}"))
             }
             Self::Short => f.write_str("less was transferred than asked for"),
+            Self::NeverCompleted => f.write_str("not completed when the queue ended with a reset"),
         }
     }
 }
@@ -230,6 +234,8 @@ pub struct RunResult {
     pub processor: Option<ProcessorUse>,
     /// How completions were waited for.
     pub wait: Wait,
+    /// What was done in the run about commands that did not come back.
+    pub recoveries: Recoveries,
 }
 
 impl RunResult {

@@ -13,6 +13,10 @@
 //!
 //! **Errors** leave the hot path at the status check. A read that failed without "do not retry" is repeated up to three
 //! times; a write is not repeated here (the caller knows better), and what fails for good is counted and kept.
+//!
+//! **A command that does not come back** is aborted, or its queue deleted, or the controller reset
+//! (`crate::io_queue::Rescue`), and the run goes on. What was in flight is sent again, writes too: it is the same data for
+//! the same blocks, and nothing else of the run has been there since.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
@@ -28,15 +32,17 @@ use super::job::{Access, Job, Plan};
 use super::pattern;
 use super::random::Random;
 use super::result::{BIN_NS, Bin, Cause, FailedIo};
-use crate::clock::Clock;
+use crate::clock::{Clock, MILLISECOND_NS};
 use crate::dma::Buffer;
 use crate::error::DriverError;
-use crate::io_queue::{Io, IoQueue, Payload, RejectedReason};
+use crate::io_queue::{Io, IoQueue, Overdue, Payload, RejectedReason, Rescue};
 
 /// A stuck command among many good ones is looked for after this many turns.
 pub(super) const LOOK_EVERY_TURNS: u32 = 1024;
 /// How often a failed read is repeated.
 pub(super) const MOST_RETRIES: u8 = 3;
+/// The status code (generic) of a command that was aborted because somebody asked for it.
+const ABORT_REQUESTED: u8 = 0x07;
 
 /// What travels with a command: its buffer, and in a word what it was.
 #[derive(Debug)]
@@ -93,7 +99,7 @@ pub(super) struct Runner<D: Doorbell> {
     pub(super) shared: Arc<Shared>,
     live: Arc<Live>,
     pub(super) recorded: Recorded,
-    /// Failed reads that wait to be repeated.
+    /// Failed commands that wait to be repeated.
     pub(super) again: Vec<Flight>,
     /// What the general loop needs; `None` for plain jobs.
     pub(super) general: Option<Box<General>>,
@@ -168,7 +174,11 @@ impl<D: Doorbell> Runner<D> {
         if self.general.is_some() {
             return self.turn_general();
         }
-        let drained_ns = self.drain()?;
+        let drained_ns = match self.drain() {
+            Ok(drained_ns) => drained_ns,
+            Err(DriverError::Parked { .. }) => return self.parked(),
+            Err(error) => return Err(error),
+        };
         let found = drained_ns != 0;
         self.turns = self.turns.wrapping_add(1);
         let may_submit = !self.free.is_empty() || !self.again.is_empty();
@@ -287,16 +297,21 @@ impl<D: Doorbell> Runner<D> {
         (self.first_lba + slot * u64::from(self.plan.io_blocks), write)
     }
 
-    /// Submits failed reads once more.
+    /// Submits what failed once more.
     #[cold]
     fn repeat(&mut self, stamp_ns: u64) -> bool {
         let mut any = false;
         while let Some(flight) = self.again.pop() {
-            let io = Io::read(flight.tag & PLACE, self.plan.io_blocks);
+            let (lba, blocks) = (flight.tag & PLACE, self.plan.io_blocks);
+            let io = if flight.tag & WRITE == 0 { Io::read(lba, blocks) } else { Io::write(lba, blocks) };
             match self.queue.submit(io, flight, stamp_ns) {
                 Ok(_) => {
                     any = true;
-                    self.recorded.reads_sent += 1;
+                    if io.opcode == IoOpcode::WRITE {
+                        self.recorded.writes_sent += 1;
+                    } else {
+                        self.recorded.reads_sent += 1;
+                    }
                 }
                 Err(rejected) => {
                     self.again.push(rejected.payload);
@@ -315,7 +330,7 @@ impl<D: Doorbell> Runner<D> {
         if now_ns >= self.bin_end_ns {
             // Nothing at all in a whole bin: a drive that is gone need not be waited for as long as a slow one.
             if self.bin.ios == 0 {
-                self.queue.controller().check_alive()?;
+                self.queue.check_health()?;
             }
             self.roll(now_ns);
         }
@@ -326,7 +341,11 @@ impl<D: Doorbell> Runner<D> {
     #[cold]
     fn ending(&mut self) -> Result<Turn, DriverError> {
         let now_ns = self.clock.now_ns();
-        // There is no time left to repeat these.
+        if !self.again.is_empty() && self.repeat(now_ns) {
+            self.queue.ring();
+            return Ok(Turn::Busy);
+        }
+        // The queue takes none any more.
         self.recorded.errors.failed += self.again.len() as u64;
         self.free.extend(self.again.drain(..).map(|flight| flight.buffer));
         if self.queue.in_flight() == 0 {
@@ -344,8 +363,52 @@ impl<D: Doorbell> Runner<D> {
 
     pub(super) fn look(&mut self, now_ns: u64) -> Result<(), DriverError> {
         match self.queue.overdue(now_ns) {
-            Some(overdue) => Err(self.queue.timed_out(overdue)),
+            Some(overdue) => self.rescue(overdue),
             None => Ok(()),
+        }
+    }
+
+    /// A command has not come back in its time.
+    #[cold]
+    fn rescue(&mut self, overdue: Overdue) -> Result<(), DriverError> {
+        if let Rescue::Emptied(flights) = self.queue.rescue(overdue)? {
+            self.take_back(flights);
+        }
+        Ok(())
+    }
+
+    /// The controller is to be reset.
+    #[cold]
+    pub(super) fn parked(&mut self) -> Result<Turn, DriverError> {
+        match self.queue.try_recover()? {
+            Some(flights) => {
+                self.take_back(flights);
+                Ok(Turn::Busy)
+            }
+            None => Ok(Turn::Idle { until_ns: self.clock.now_ns() + MILLISECOND_NS }),
+        }
+    }
+
+    /// What was in flight when its queue ended: to be sent again.
+    fn take_back(&mut self, flights: Vec<Flight>) {
+        let at_ns = self.clock.now_ns().saturating_sub(self.start_ns);
+        for mut flight in flights {
+            let write = flight.tag & WRITE != 0;
+            let lba = match &self.general {
+                Some(general) => general.lba(&self.plan, flight.tag),
+                None => flight.tag & PLACE,
+            };
+            self.recorded.errors.note(FailedIo { write, lba, cause: Cause::NeverCompleted, at_ns });
+            if flight.tag >> RETRIES_SHIFT & 3 < MOST_RETRIES.into() {
+                flight.tag += 1 << RETRIES_SHIFT;
+                self.again.push(flight);
+                continue;
+            }
+            match &mut self.general {
+                Some(general) => general.give_up(flight.tag, &mut self.recorded),
+                None => self.recorded.errors.failed += 1,
+            }
+            self.free.push(flight.buffer);
         }
     }
 
@@ -420,5 +483,8 @@ fn failed(recorded: &mut Recorded, again: &mut Vec<Flight>, free: &mut Vec<Buffe
 /// Whether a command with this tag, which ended with this status, may be sent once more.
 pub(super) fn may_repeat(tag: u64, status: u16) -> bool {
     let retries = (tag >> RETRIES_SHIFT & 3) as u8;
-    tag & WRITE == 0 && retries < MOST_RETRIES && !Status::from_bits(status).dnr()
+    let status = Status::from_bits(status);
+    // A write that we had aborted is ours to repeat; see the top.
+    let repeatable = tag & WRITE == 0 || status.sct() == 0 && status.sc() == ABORT_REQUESTED;
+    repeatable && retries < MOST_RETRIES && !status.dnr()
 }

@@ -308,6 +308,7 @@ impl Bench {
                 "bytes": seconds.iter().map(|bin| bin.bytes).collect::<Vec<_>>(),
             },
             "errors": self.errors,
+            "recoveries": result.recoveries,
             "written": self.written,
             "ceiling": self.ceiling,
             "share_percent": self.share_percent(),

@@ -144,6 +144,9 @@ pub fn human(bench: &Bench, closed: &Closed) -> String {
         sheet.row("destroyed", &styled(YELLOW, &gate.text()));
     }
     sheet.row("errors", &errors(bench));
+    if !result.recoveries.is_empty() {
+        sheet.row("recovery", &styled(YELLOW, &result.recoveries.to_string()));
+    }
     sheet.row("sent", &sent(&bench.sent));
     if let Some(back) = &closed.given_back {
         let name = back.controller.as_ref().map_or(String::new(), |name| format!(" as {name}"));

@@ -18,7 +18,7 @@ use crate::controller::registers::Registers;
 use crate::controller::shadow::Shadows;
 use crate::data::DataPieces;
 use crate::event::{Events, What};
-use crate::fault::{Fault, FaultPlan};
+use crate::fault::{Fault, FaultPlan, HangUntil};
 use crate::guest_memory::{Access, GuestMemory};
 use crate::health::{ErrorLog, Health};
 use crate::link::LinkTime;
@@ -87,6 +87,10 @@ pub struct Emulator {
     pub(crate) nand: Nand,
     pub(crate) link: LinkTime,
     pub(crate) faults: FaultPlan,
+    /// Nothing is answered, until this.
+    pub(crate) hang: Option<HangUntil>,
+    /// The interrupt of the completion that is being written gets lost.
+    pub(crate) mute: bool,
 
     /// The memory of the command being carried out; kept for its allocation.
     pub(crate) pieces: DataPieces,
@@ -125,6 +129,8 @@ impl Emulator {
             nand: Nand::new(model),
             link: LinkTime::new(options.link(), model.payload, model.link_efficiency),
             faults: FaultPlan::new(&options.faults),
+            hang: None,
+            mute: false,
             pieces: DataPieces::default(),
             options,
         }

@@ -7,6 +7,7 @@ use nvmetal_core::status::Status;
 
 use crate::controller::status as code;
 use crate::emulator::Emulator;
+use crate::fault::{FaultKind, Occasion};
 use crate::guest_memory::Access;
 
 /// Dword 0 of the completion: the command was not aborted.
@@ -21,6 +22,9 @@ impl Emulator {
         if sqid == 0 && self.async_events.take_request(cid) {
             self.post(0, cid, Err(code::ABORT_REQUESTED), access);
             return Ok(0);
+        }
+        if self.faults.hit(Occasion::Abort) == Some(FaultKind::AbortRefused) {
+            return Ok(NOT_ABORTED);
         }
         match self.flights.take_by_id(sqid, cid) {
             Some(_) => {

@@ -9,6 +9,7 @@ use nvmetal_core::command::SubmissionEntry;
 use crate::controller::flight::{Fate, Flight};
 use crate::emulator::Emulator;
 use crate::event::What;
+use crate::fault::{FaultKind, Occasion};
 use crate::guest_memory::Access;
 use crate::trace::Happening;
 
@@ -94,7 +95,9 @@ impl Emulator {
         self.log.count(qid, entry.opcode());
         self.log.record(self.now_ns, Happening::Command { qid, entry });
         if qid == 0 {
-            let ticket = self.flights.add(Flight { entry, sqid: 0, fate: Fate::Execute, bytes: 0 });
+            let silent = self.faults.hit(Occasion::Admin) == Some(FaultKind::AdminTimeout);
+            let fate = if silent { Fate::Silence } else { Fate::Execute };
+            let ticket = self.flights.add(Flight { entry, sqid: 0, fate, bytes: 0 });
             self.events.plan(self.now_ns + self.options.model.admin, What::Complete(ticket));
         } else {
             self.begin_io(qid, entry);

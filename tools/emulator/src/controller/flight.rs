@@ -4,6 +4,8 @@
 use nvmetal_core::command::SubmissionEntry;
 use nvmetal_core::status::Status;
 
+use crate::fault::FaultKind;
+
 /// Names a command in flight; one that has ended is named by no ticket any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ticket {
@@ -20,6 +22,8 @@ pub(crate) enum Fate {
     End(Status),
     /// It is never answered.
     Silence,
+    /// It is carried out, and what is said of it is wrong in this way.
+    Lie(FaultKind),
 }
 
 /// A command in flight.

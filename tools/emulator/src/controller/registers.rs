@@ -13,8 +13,11 @@ use crate::controller::memory_buffer::MemoryBuffer;
 use crate::controller::queue::{CompletionQueue, SubmissionQueue};
 use crate::emulator::Emulator;
 use crate::event::What;
+use crate::fault::{FaultKind, HangUntil, Occasion};
 use crate::trace::Happening;
 
+/// A controller that is late is ready after this; CAP.TO allows a second more.
+const READY_LATE_NS: u64 = 4_000_000_000;
 /// Entries that an I/O queue may have.
 const QUEUE_ENTRIES_MOST: u32 = 4096;
 
@@ -70,7 +73,7 @@ impl Emulator {
     /// Reads `bytes` (1, 2, 4 or 8) of BAR0 from `offset` on. A device that is gone answers all-ones.
     pub fn read(&mut self, offset: u64, bytes: u8) -> u64 {
         let ones = u64::MAX >> (64 - 8 * u32::from(bytes.clamp(1, 8)));
-        if self.removed {
+        if self.removed || self.faults.hit(Occasion::RegisterRead) == Some(FaultKind::AllOnes) {
             return ones;
         }
         let (low, high) = (self.register(offset & !3), self.register((offset & !3) + 4));
@@ -202,7 +205,13 @@ impl Emulator {
         let mut completion = CompletionQueue::new(self.registers.acq, aqa.acqs().count(), Some(0));
         completion.submission_queues = 1;
         self.queues.set_cq(0, Some(completion));
-        self.events.plan(self.now_ns + self.options.model.ready, What::Ready(self.registers.change));
+        let after_ns = match self.faults.hit(Occasion::Enable) {
+            Some(FaultKind::ReadyNever) => return,
+            Some(FaultKind::FatalEnable) => return self.fatal(),
+            Some(FaultKind::ReadyLate) => READY_LATE_NS,
+            _ => self.options.model.ready,
+        };
+        self.events.plan(self.now_ns + after_ns, What::Ready(self.registers.change));
     }
 
     /// CC.EN went to 0: the controller forgets its queues and what was in flight.
@@ -214,6 +223,10 @@ impl Emulator {
         let csts = self.registers.csts.with_cfs(false).with_shst(ShutdownStatus::NORMAL);
         self.registers.csts = csts;
         self.registers.cc = Configuration::new().with_shn(self.registers.cc.shn());
+        match self.hang {
+            Some(HangUntil::FunctionReset) => return,
+            _ => self.hang = None,
+        }
         if csts.rdy() {
             // Going down is quick, and not at once.
             self.events.plan(self.now_ns + self.options.model.ready / 4, What::Ready(self.registers.change));
@@ -223,6 +236,9 @@ impl Emulator {
     fn begin_shutdown(&mut self) {
         self.registers.change += 1;
         self.registers.csts = self.registers.csts.with_shst(ShutdownStatus::OCCURRING);
+        if self.faults.hit(Occasion::Shutdown) == Some(FaultKind::ShutdownNever) {
+            return;
+        }
         self.events.plan(self.now_ns + self.options.model.shutdown, What::ShutdownDone(self.registers.change));
     }
 
@@ -279,6 +295,7 @@ impl Emulator {
             return;
         }
         let change = self.registers.change + 1;
+        self.hang = None;
         self.forget_commands();
         self.registers = Registers::new(self.memory_buffer.is_some());
         if let Some(buffer) = &mut self.memory_buffer {

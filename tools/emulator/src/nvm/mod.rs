@@ -15,7 +15,7 @@ use crate::controller::flight::{Fate, Flight, Ticket};
 use crate::controller::status as code;
 use crate::emulator::Emulator;
 use crate::event::What;
-use crate::fault::{CommandKind, FaultKind};
+use crate::fault::{FaultKind, HangUntil, Occasion};
 use crate::guest_memory::Access;
 use crate::model::MediaKind;
 
@@ -31,6 +31,9 @@ pub(crate) mod opcode {
     pub(crate) const VERIFY: u8 = 0x0c;
     pub(crate) const COPY: u8 = 0x19;
 }
+
+/// A command that is late is so much.
+const LATE_NS: u64 = 15_000_000_000;
 
 /// What a command asks of media and link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,14 +71,24 @@ impl Emulator {
     /// A command was fetched from an I/O queue: it is checked, and it is worked out when it will end.
     pub(crate) fn begin_io(&mut self, sqid: u16, entry: SubmissionEntry) {
         let kind = match entry.opcode() {
-            opcode::READ => CommandKind::Read,
-            opcode::WRITE => CommandKind::Write,
-            _ => CommandKind::Other,
+            opcode::READ => Occasion::Read,
+            opcode::WRITE => Occasion::Write,
+            _ => Occasion::OtherIo,
         };
         let mut flight = Flight { entry, sqid, fate: Fate::Execute, bytes: 0 };
+        let fault = self.faults.hit(kind);
+        if let Some(fault) = fault
+            && self.befall(fault, entry.nsid())
+        {
+            return;
+        }
+        let mut end_ns = self.now_ns + self.options.model.completion;
         let work = self.check_io(&entry);
-        match (self.faults.hit(kind), work) {
-            (Some(FaultKind::Timeout), _) => flight.fate = Fate::Silence,
+        match (fault, work) {
+            (Some(FaultKind::Timeout | FaultKind::Hang | FaultKind::HangHard), _) => flight.fate = Fate::Silence,
+            (Some(FaultKind::ReadErrorForGood), _) => {
+                flight.fate = Fate::End(code::UNRECOVERED_READ_ERROR.with_dnr(true));
+            }
             (Some(FaultKind::ReadError), _) => {
                 let (first, _) = blocks(&entry);
                 if let Some(namespace) = self.namespace(entry.nsid()) {
@@ -84,8 +97,14 @@ impl Emulator {
                 flight.fate = Fate::End(code::UNRECOVERED_READ_ERROR);
             }
             (Some(FaultKind::WriteError), _) => flight.fate = Fate::End(code::WRITE_FAULT),
-            (None, Err(status)) => flight.fate = Fate::End(status),
-            (None, Ok(work)) => {
+            (_, Err(status)) => flight.fate = Fate::End(status),
+            (None | Some(FaultKind::NamespaceGone | FaultKind::Shrink), Ok(work)) => {
+                self.schedule(work, flight);
+                return;
+            }
+            (Some(FaultKind::Late), Ok(_)) => end_ns += LATE_NS,
+            (Some(lie), Ok(work)) => {
+                flight.fate = Fate::Lie(lie);
                 self.schedule(work, flight);
                 return;
             }
@@ -93,9 +112,28 @@ impl Emulator {
         if let Fate::End(status) = flight.fate {
             self.note_io_error(&flight, status);
         }
-        let end_ns = self.now_ns + self.options.model.completion;
         let ticket = self.flights.add(flight);
         self.events.plan(end_ns, What::Complete(ticket));
+    }
+
+    /// What a fault does to more than the one command; whether there is nothing left to be done about the command.
+    fn befall(&mut self, fault: FaultKind, nsid: u32) -> bool {
+        match fault {
+            FaultKind::Fatal => {
+                self.fatal();
+                return true;
+            }
+            FaultKind::Hang => self.hang = Some(HangUntil::Disabled),
+            FaultKind::HangHard => self.hang = Some(HangUntil::FunctionReset),
+            FaultKind::NamespaceGone => self.namespaces.retain(|namespace| namespace.nsid != nsid),
+            FaultKind::Shrink => {
+                if let Some(namespace) = self.namespace(nsid) {
+                    namespace.blocks /= 2;
+                }
+            }
+            _ => {}
+        }
+        false
     }
 
     fn schedule(&mut self, work: Work, mut flight: Flight) {
