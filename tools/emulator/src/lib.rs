@@ -43,6 +43,7 @@ mod nvm;
 pub mod options;
 pub mod pci_config;
 pub mod serve;
+mod thermal;
 pub mod trace;
 mod value;
 

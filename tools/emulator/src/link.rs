@@ -3,17 +3,24 @@
 //! Data crosses a link in packets (TLPs) of at most the payload size, each with a header. What a link moves is therefore
 //! lanes x line rate x encoding x payload / (payload + header): 24 bytes of framing, sequence number, header with 64-bit
 //! address, and CRC go with each packet that carries data read from the drive (a memory write), 20 with each that carries
-//! data written to it (a completion). On top of that come acknowledgements and flow control, for which a model has one
-//! factor, its link efficiency.
+//! data written to it (a completion). Data to the drive has to be asked for first: each read request of the drive is
+//! acknowledged and its credit given back, two small packets (DLLPs) in the direction in which the data comes, so a small
+//! read request size costs throughput. Requests that may be outstanding, over the time that one takes, are a limit, too.
+//! What acknowledgements and flow control of the data itself take is a factor of the model, its link efficiency; what the
+//! host loses behind the link, another: that of its root port.
 //!
 //! Both directions are independent, and each is used by one transfer at a time: that is what makes throughput end at the
 //! ceiling however many commands are outstanding.
 #![forbid(unsafe_code)]
 
+use crate::model::Model;
+
 /// Bytes that go with each packet of data from the drive: a memory write with a 64-bit address.
-const WRITE_TLP_BYTES: u64 = 24;
+const WRITE_TLP_BYTES: f64 = 24.0;
 /// Bytes that go with each packet of data to the drive: a completion.
-const COMPLETION_TLP_BYTES: u64 = 20;
+const COMPLETION_TLP_BYTES: f64 = 20.0;
+/// Bytes that answer each of the drive's read requests: an acknowledgement and a flow control update.
+const REQUEST_DLLP_BYTES: f64 = 16.0;
 
 /// Generation and width of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,10 +70,8 @@ struct Direction {
 }
 
 impl Direction {
-    fn new(raw_bytes_per_s: f64, payload_bytes: u32, overhead_bytes: u64, efficiency: f64) -> Self {
-        let payload = f64::from(payload_bytes);
-        let rate = raw_bytes_per_s * payload / (payload + overhead_bytes as f64) * efficiency;
-        Self { fs_per_byte: (1e15 / rate).round() as u64, free_ns: 0 }
+    fn new(bytes_per_s: f64) -> Self {
+        Self { fs_per_byte: (1e15 / bytes_per_s).round() as u64, free_ns: 0 }
     }
 
     fn reserve(&mut self, now_ns: u64, bytes: u64) -> u64 {
@@ -83,13 +88,18 @@ pub(crate) struct LinkTime {
 }
 
 impl LinkTime {
-    /// A link of this kind; `efficiency` is the share that acknowledgements and flow control leave.
-    pub(crate) fn new(link: PcieLink, payload_bytes: u32, efficiency: f64) -> Self {
-        let raw = link.raw_bytes_per_s();
-        Self {
-            to_host: Direction::new(raw, payload_bytes, WRITE_TLP_BYTES, efficiency),
-            to_drive: Direction::new(raw, payload_bytes, COMPLETION_TLP_BYTES, efficiency),
+    /// The link of this model, trained to this.
+    pub(crate) fn new(link: PcieLink, model: &Model) -> Self {
+        let raw = model.above.map_or(link, |above| link.min(above)).raw_bytes_per_s() * model.link_efficiency;
+        let (payload, request) = (f64::from(model.payload), f64::from(model.read_request));
+        let part = payload.min(request);
+        let to_host = raw * payload / (payload + WRITE_TLP_BYTES) * model.root_port;
+        let dllp = REQUEST_DLLP_BYTES * part / request;
+        let mut to_drive = raw * part / (part + COMPLETION_TLP_BYTES + dllp) * model.root_port_out;
+        if model.round_trip != 0 {
+            to_drive = to_drive.min(f64::from(model.tags) * request / (model.round_trip as f64 * 1e-9));
         }
+        Self { to_host: Direction::new(to_host), to_drive: Direction::new(to_drive) }
     }
 
     /// Sends `bytes` to the host after what is being sent; when the last of them has arrived.
@@ -113,10 +123,19 @@ impl LinkTime {
 mod tests {
     use super::*;
 
-    fn megabytes_per_s(link: PcieLink, payload: u32) -> u64 {
-        let mut time = LinkTime::new(link, payload, 1.0);
-        let ns = time.send_to_host(0, 1 << 30);
+    /// The model `ideal` without any loss but that of packets.
+    fn lossless(payload: u32) -> Model {
+        Model { payload, link_efficiency: 1.0, ..Model::by_name("ideal").unwrap().unwrap() }
+    }
+
+    fn to_host(link: PcieLink, payload: u32) -> u64 {
+        let ns = LinkTime::new(link, &lossless(payload)).send_to_host(0, 1 << 30);
         ((1u64 << 30) as f64 / ns as f64 * 1000.0).round() as u64
+    }
+
+    fn to_drive(model: &Model) -> f64 {
+        let ns = LinkTime::new(PcieLink { generation: 3, width: 4 }, model).send_to_drive(0, 1 << 30);
+        (1u64 << 30) as f64 / ns as f64 * 1000.0
     }
 
     #[test]
@@ -130,17 +149,52 @@ mod tests {
         ] {
             let link = PcieLink { generation, width: 4 };
             for (payload, expected) in [128, 256, 512].into_iter().zip(expected) {
-                let got = megabytes_per_s(link, payload);
+                let got = to_host(link, payload);
                 assert!(got.abs_diff(expected) <= 2, "{link} payload {payload}: {got}, not {expected}");
             }
         }
-        let arrived_ns = LinkTime::new(PcieLink { generation: 3, width: 4 }, 256, 1.0).send_to_drive(0, 3_653_000);
-        assert!(arrived_ns.abs_diff(1_000_000) < 100, "{arrived_ns}");
+    }
+
+    #[test]
+    fn widths_and_payloads_that_no_article_has_follow_the_formula_too() {
+        for (generation, width, payload, lanes_mb) in
+            [(1, 1, 1024, 250.0), (3, 2, 4096, 984.615 * 2.0), (4, 16, 1024, 1969.23 * 16.0), (2, 8, 2048, 4000.0)]
+        {
+            let expected: f64 = lanes_mb * f64::from(payload) / f64::from(payload + 24);
+            let got = to_host(PcieLink { generation, width }, payload) as f64;
+            assert!(
+                (got - expected).abs() < expected * 0.001 + 0.5,
+                "gen{generation}x{width} {payload}: {got}, not {expected:.0}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_the_drive_asks_for_comes_in_parts_of_its_requests_and_costs_answers_to_them() {
+        let raw = 3938.46;
+        for (payload, request, expected) in [
+            (256, 512, raw * 256.0 / (256.0 + 20.0 + 8.0)),
+            (256, 4096, raw * 256.0 / (256.0 + 20.0 + 1.0)),
+            (512, 128, raw * 128.0 / (128.0 + 20.0 + 16.0)),
+        ] {
+            let got = to_drive(&Model { read_request: request, ..lossless(payload) });
+            assert!((got / expected - 1.0).abs() < 0.001, "{payload} {request}: {got}, not {expected:.0}");
+        }
+        // 16 requests of 512 bytes, one microsecond each: 8.192 GB/s; ten microseconds: 819 MB/s.
+        let far = Model { tags: 16, round_trip: 10_000, ..lossless(256) };
+        assert!((to_drive(&far) - 819.2).abs() < 1.0, "{}", to_drive(&far));
+    }
+
+    #[test]
+    fn the_slowest_link_of_the_way_sets_the_pace() {
+        let model = Model { above: Some(PcieLink { generation: 3, width: 1 }), ..lossless(256) };
+        let ns = LinkTime::new(PcieLink { generation: 3, width: 4 }, &model).send_to_host(0, 900_000);
+        assert!(ns.abs_diff(1_000_000) < 1000, "{ns}");
     }
 
     #[test]
     fn transfers_wait_for_each_other_and_directions_do_not() {
-        let mut time = LinkTime::new(PcieLink { generation: 1, width: 4 }, 256, 1.0);
+        let mut time = LinkTime::new(PcieLink { generation: 1, width: 4 }, &lossless(256));
         let first = time.send_to_host(0, 4096);
         assert_eq!(time.send_to_host(0, 4096), 2 * first);
         assert!(time.send_to_drive(0, 4096) < 2 * first);

@@ -70,6 +70,7 @@ impl Namespace {
         let lba_bytes = u64::from(options.model.lba);
         let blocks = options.model.capacity / lba_bytes;
         let media = match options.model.media {
+            _ if !options.data => Media::Null,
             MediaKind::Null => Media::Null,
             MediaKind::Memory => {
                 Media::Sparse(Sparse::new(blocks * lba_bytes, options.written.then_some(options.seed)))

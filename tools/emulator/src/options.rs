@@ -24,6 +24,10 @@ pub struct Options {
     pub written: bool,
     /// After so many commands the device is gone.
     pub removed_at: Option<u64>,
+    /// Whether data is moved at all; without, only time passes.
+    pub data: bool,
+    /// Correctable errors that the link has, one after every 64 MiB.
+    pub link_errors: u8,
     /// Faults planned.
     pub faults: Vec<Fault>,
     /// MDTS: largest transfer, 2^MDTS pages; 0 for no limit.
@@ -103,6 +107,20 @@ const OPTIONS: &[OptionRow] = &[
         set: |o, v| { o.model.slot = value::link(v)?; Some(()) } },
     OptionRow { name: "payload", form: "128, 256, 512 .. 4096", what: "payload size of the path in bytes",
         set: |o, v| { o.model.payload = v.parse().ok().filter(|p: &u32| p.is_power_of_two() && (128..=4096).contains(p))?; Some(()) } },
+    OptionRow { name: "read-request", form: "128, 256, 512 .. 4096", what: "read request size of the path in bytes",
+        set: |o, v| { o.model.read_request = v.parse().ok().filter(|p: &u32| p.is_power_of_two() && (128..=4096).contains(p))?; Some(()) } },
+    OptionRow { name: "above", form: "genGxW, as gen3x1", what: "the slowest link between slot and processor",
+        set: |o, v| { o.model.above = Some(value::link(v)?); Some(()) } },
+    OptionRow { name: "root-port", form: "a share, as 0.9", what: "what the host's root port takes of the link, both ways",
+        set: |o, v| { o.model.root_port = value::share(v)?; o.model.root_port_out = o.model.root_port; Some(()) } },
+    OptionRow { name: "host", form: "a time, as 15us", what: "the host's own work for a command, on each queue",
+        set: |o, v| { o.model.host = value::time_ns(v)?; Some(()) } },
+    OptionRow { name: "ambient", form: "degrees Celsius, or kelvin as 300K", what: "temperature of the surroundings",
+        set: |o, v| { o.model.ambient = value::kelvin(v)?; Some(()) } },
+    OptionRow { name: "link-errors", form: "0 to 5", what: "correctable errors of the link, one after every 64 MiB",
+        set: |o, v| { o.link_errors = v.parse().ok().filter(|&n| n <= 5)?; Some(()) } },
+    OptionRow { name: "data", form: "yes or no", what: "whether data is moved; without, only time passes",
+        set: |o, v| { o.data = value::yes_no(v)?; Some(()) } },
     OptionRow { name: "critical-warning", form: "bits, as 4 or 0x0c", what: "bits of SMART's critical warning",
         set: |o, v| { o.critical_warning = u8::try_from(value::number(v)?).ok()?; Some(()) } },
     OptionRow { name: "temperature", form: "degrees Celsius, or kelvin as 340K", what: "the composite temperature, held there",
@@ -166,6 +184,8 @@ impl Options {
             temperature_held: None,
             written: true,
             removed_at: None,
+            data: true,
+            link_errors: 0,
             faults: Vec::new(),
             metadata_bytes: 0,
             metadata_extended: false,
@@ -203,7 +223,9 @@ impl Options {
 
     /// The link in use: what was trained, or the common best of both ends.
     pub fn link(&self) -> PcieLink {
-        self.trained.unwrap_or_else(|| self.model.link.common(self.model.slot))
+        let able = self.model.link.common(self.model.slot);
+        // What a model's link trained to is a matter of this slot: a slower one limits it further.
+        self.trained.unwrap_or_else(|| self.model.trained.map_or(able, |trained| trained.common(able)))
     }
 
     /// Sets one option; its name.

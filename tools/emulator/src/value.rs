@@ -58,6 +58,16 @@ pub(crate) fn link(text: &str) -> Option<PcieLink> {
     Some(PcieLink { generation, width })
 }
 
+/// A share: above 0, at most 1.
+pub(crate) fn share(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|&share: &f64| share >= 0.01 && share <= 1.0)
+}
+
+/// A number that is not below 0.
+pub(crate) fn positive(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|number| (0.0..1e9).contains(number))
+}
+
 /// Yes or no.
 pub(crate) fn yes_no(text: &str) -> Option<bool> {
     match text {

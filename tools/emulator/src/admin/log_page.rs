@@ -25,7 +25,11 @@ impl Emulator {
             0x01 => self.error_log.page(),
             // The health of this drive is that of the whole controller.
             0x02 if !of_controller => return Err(code::INVALID_FIELD),
-            0x02 => self.health.smart(self.now_ns, self.error_log.count).as_bytes().to_vec(),
+            0x02 => {
+                let model = &self.options.model;
+                self.health.thermal.pass(model, self.now_ns);
+                self.health.smart(model, self.now_ns, self.error_log.count).as_bytes().to_vec()
+            }
             0x03 => firmware_slots(),
             0x04 => vec![0; 4096],
             0x05 => commands_and_effects(self.options.shadow_doorbells),

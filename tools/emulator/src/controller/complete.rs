@@ -19,6 +19,9 @@ impl Emulator {
             return; // Never answered, and still there to be aborted or to end with its queue.
         }
         let Some(flight) = self.flights.take(ticket) else { return };
+        if self.flights.len() == 0 {
+            self.health.rests(self.now_ns);
+        }
         let outcome = match flight.fate {
             Fate::End(status) => Err(status),
             Fate::Silence => return,

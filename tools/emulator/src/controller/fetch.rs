@@ -97,7 +97,7 @@ impl Emulator {
         if qid == 0 {
             let silent = self.faults.hit(Occasion::Admin) == Some(FaultKind::AdminTimeout);
             let fate = if silent { Fate::Silence } else { Fate::Execute };
-            let ticket = self.flights.add(Flight { entry, sqid: 0, fate, bytes: 0 });
+            let ticket = self.flights.add(Flight { entry, sqid: 0, fate, first: 0, bytes: 0 });
             self.events.plan(self.now_ns + self.options.model.admin, What::Complete(ticket));
         } else {
             self.begin_io(qid, entry);

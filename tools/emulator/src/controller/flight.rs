@@ -32,6 +32,8 @@ pub(crate) struct Flight {
     pub(crate) entry: SubmissionEntry,
     pub(crate) sqid: u16,
     pub(crate) fate: Fate,
+    /// First byte of the namespace.
+    pub(crate) first: u64,
     /// Bytes of data that cross the link.
     pub(crate) bytes: u64,
 }

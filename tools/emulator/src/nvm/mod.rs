@@ -34,6 +34,8 @@ pub(crate) mod opcode {
 
 /// A command that is late is so much.
 const LATE_NS: u64 = 15_000_000_000;
+/// Media goes bad in pieces of this size, as a power of two.
+const BAD_SHIFT: u32 = 16;
 
 /// What a command asks of media and link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +77,8 @@ impl Emulator {
             opcode::WRITE => Occasion::Write,
             _ => Occasion::OtherIo,
         };
-        let mut flight = Flight { entry, sqid, fate: Fate::Execute, bytes: 0 };
+        self.health.busy(self.now_ns);
+        let mut flight = Flight { entry, sqid, fate: Fate::Execute, first: 0, bytes: 0 };
         let fault = self.faults.hit(kind);
         if let Some(fault) = fault
             && self.befall(fault, entry.nsid())
@@ -140,6 +143,8 @@ impl Emulator {
         let now_ns = self.now_ns;
         let completion_ns = self.options.model.completion;
         flight.bytes = work.bytes;
+        flight.first = work.first;
+        self.warm(&work);
         let (at_ns, transfer) = match work.kind {
             WorkKind::Read => (self.nand.read(now_ns, work.first, work.bytes), true),
             WorkKind::Write => {
@@ -161,10 +166,41 @@ impl Emulator {
         self.events.plan(at_ns, if transfer { What::Transfer(ticket) } else { What::Complete(ticket) });
     }
 
+    /// What a command does to the temperature, and the temperature to what comes after it.
+    fn warm(&mut self, work: &Work) {
+        let model = &self.options.model;
+        let moved = match work.kind {
+            WorkKind::Flush | WorkKind::Describe => 0,
+            WorkKind::Read | WorkKind::Write | WorkKind::Compare | WorkKind::Verify => work.bytes,
+        };
+        self.moved_bytes += moved;
+        let thermal = &mut self.health.thermal;
+        thermal.moved(model, moved, work.kind == WorkKind::Write);
+        thermal.pass(model, self.now_ns);
+        let share = thermal.share(model);
+        if share < 1.0 {
+            let raw = self.options.link().raw_bytes_per_s() * model.link_efficiency;
+            let service_ns = model.command as f64 + moved as f64 / raw * 1e9;
+            self.fetch_free_ns += (service_ns / share) as u64;
+        }
+    }
+
+    /// Whether a piece of media that is beyond repair lies among these bytes.
+    fn is_bad(&self, flight: &Flight) -> bool {
+        let one_of = self.options.model.bad_piece;
+        one_of != 0
+            && (flight.first >> BAD_SHIFT..=(flight.first + flight.bytes.max(1) - 1) >> BAD_SHIFT).any(|piece| {
+                let mixed = (piece ^ self.options.seed << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                ((mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32).is_multiple_of(one_of)
+            })
+    }
+
     /// The media has the data of a read: it goes over the link.
     pub(crate) fn transfer(&mut self, ticket: Ticket) {
-        let Some(bytes) = self.flights.get(ticket).map(|flight| flight.bytes) else { return };
-        let end_ns = self.link.send_to_host(self.now_ns, bytes) + self.options.model.completion;
+        let Some((first, bytes)) = self.flights.get(ticket).map(|flight| (flight.first, flight.bytes)) else { return };
+        // What has come over the channel goes on over the link while the rest still comes.
+        let read_ns = self.nand.channel(self.now_ns, first, bytes);
+        let end_ns = self.link.send_to_host(self.now_ns, bytes).max(read_ns) + self.options.model.completion;
         self.events.plan(end_ns, What::Complete(ticket));
     }
 
@@ -217,7 +253,9 @@ impl Emulator {
     /// The effect of a command.
     pub(crate) fn execute_io(&mut self, flight: &Flight, access: &Access<'_>) -> Outcome {
         let entry = &flight.entry;
+        let reads = matches!(entry.opcode(), opcode::READ | opcode::COMPARE | opcode::VERIFY);
         let outcome = match entry.opcode() {
+            _ if reads && self.is_bad(flight) => Err(code::UNRECOVERED_READ_ERROR),
             opcode::FLUSH => Ok(()),
             opcode::READ => self.read_blocks(flight, access),
             opcode::WRITE => self.write_blocks(flight, access),
@@ -244,7 +282,7 @@ impl Emulator {
             return;
         }
         if status.sct() == 2 {
-            self.health.media_errors += 1;
+            self.health.media_error();
         }
         self.error_log.note(flight.sqid, &flight.entry, status, blocks(&flight.entry).0);
     }
