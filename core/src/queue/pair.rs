@@ -120,6 +120,9 @@ pub struct Done<B> {
     pub stamp: u64,
 }
 
+/// The two rings of a pair.
+pub type Rings<M> = (SubmissionRing<M>, CompletionRing<M>);
+
 /// A submission queue, its completion queue, and what is in flight between them.
 ///
 /// `D` rings the doorbells, `M` is the rings' memory, `S` the slots' storage.
@@ -384,7 +387,7 @@ impl<D: Doorbell, M, B, S: DerefMut<Target = [Slot<B>]>> QueuePair<D, M, S> {
         &mut self,
         submission: SubmissionRing<M>,
         completion: CompletionRing<M>,
-    ) -> Result<(SubmissionRing<M>, CompletionRing<M>), (SubmissionRing<M>, CompletionRing<M>)> {
+    ) -> Result<Rings<M>, Rings<M>> {
         let as_long = submission.count() == self.submission.count() && completion.count() == self.completion.count();
         if !as_long || !self.slots.open() {
             return Err((submission, completion));

@@ -103,11 +103,11 @@ impl Emulator {
 
     /// The configuration space of the root port that the drive is behind.
     pub fn port_config(&self) -> Vec<u8> {
+        // Correctable errors, each of another kind, since AER keeps one bit for each.
+        const KINDS: [u32; 5] = [1 << 0, 1 << 6, 1 << 7, 1 << 12, 1 << 8];
         let model = &self.options.model;
         let mut space = Space::header(0x06_04_00, 0x000c, 1);
         space.put(0x18, [0, 1, 1]); // Primary, secondary, subordinate bus.
-        // Correctable errors, each of another kind, since AER keeps one bit for each.
-        const KINDS: [u32; 5] = [1 << 0, 1 << 6, 1 << 7, 1 << 12, 1 << 8];
         let happened = (self.moved_bytes >> 26).min(self.options.link_errors.into()) as usize;
         let correctable: u32 = KINDS.iter().take(happened).sum();
         space.put32(usize::from(AER) + 0x10, correctable);

@@ -60,7 +60,7 @@ pub(crate) fn link(text: &str) -> Option<PcieLink> {
 
 /// A share: above 0, at most 1.
 pub(crate) fn share(text: &str) -> Option<f64> {
-    text.parse().ok().filter(|&share: &f64| share >= 0.01 && share <= 1.0)
+    text.parse().ok().filter(|share: &f64| (0.01..=1.0).contains(share))
 }
 
 /// A number that is not below 0.

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
@@ -192,7 +192,7 @@ impl Backend {
         let (memory, events) = (Arc::new(GuestMemory::new()), Events::default());
         let options = Options::parse("ideal,capacity=64MiB").expect("a model");
         let emulator = Emulator::new(options, Arc::clone(&memory), Box::new(events.clone()));
-        let config = emulator.endpoint_config().to_vec();
+        let config = emulator.endpoint_config();
         Self { emulator, memory, config, events, resets: 0 }
     }
 
@@ -287,9 +287,9 @@ fn regions(doorbells: Option<&OwnedFd>) -> Vec<ServerRegion> {
     (0..9).map(region).collect()
 }
 
-fn serve_another(path: PathBuf, doorbells: Option<OwnedFd>) -> std::thread::JoinHandle<Backend> {
+fn serve_another(path: &Path, doorbells: Option<OwnedFd>) -> std::thread::JoinHandle<Backend> {
     let kinds = |index| IrqInfo { index, flags: IRQ_EVENTFD, count: if index == IRQ_MSIX { 4 } else { 0 } };
-    let server = vfio_user::Server::new(&path, true, (0..5).map(kinds).collect(), regions(doorbells.as_ref()));
+    let server = vfio_user::Server::new(path, true, (0..5).map(kinds).collect(), regions(doorbells.as_ref()));
     let server = server.expect("it listens");
     std::thread::spawn(move || {
         let mut backend = Backend::new();
@@ -302,7 +302,7 @@ fn serve_another(path: PathBuf, doorbells: Option<OwnedFd>) -> std::thread::Join
 #[test]
 fn our_client_writes_and_reads_a_drive_behind_another_server() {
     within_its_time(|path| {
-        let serving = serve_another(path.to_owned(), None);
+        let serving = serve_another(path, None);
         let transport = VfioUserTransport::open(path).expect("a device");
         assert_eq!((transport.info().detail.as_ref(), transport.info().vectors), ("doorbells by message", 4));
         let options = ControllerOptions { interrupts: true, ..ControllerOptions::default() };
@@ -311,7 +311,7 @@ fn our_client_writes_and_reads_a_drive_behind_another_server() {
         let data: Vec<u8> = (0..=255).cycle().take(64 << 10).collect();
         for wait in [Wait::Poll, Wait::Interrupt] {
             let options = BlockingOptions { wait, ..BlockingOptions::default() };
-            let mut queue = BlockingQueue::new(&controller, namespace.clone(), options).expect("a queue");
+            let mut queue = BlockingQueue::new(&controller, namespace, options).expect("a queue");
             queue.write_at(4096, &data).expect("written");
             let mut back = vec![0; data.len()];
             queue.read_at(4096, &mut back).expect("read");
@@ -330,7 +330,7 @@ fn our_client_maps_another_servers_doorbells_and_asks_it_for_a_reset() {
     within_its_time(|path| {
         let page = OwnedFd::from(memory(0x4000));
         let seen = File::from(page.try_clone().expect("a copy"));
-        let serving = serve_another(path.to_owned(), Some(page));
+        let serving = serve_another(path, Some(page));
         let transport = VfioUserTransport::open(path).expect("a device");
         assert_eq!(transport.info().detail, "doorbells mapped");
         let Ok(DoorbellKind::Mapped(doorbell)) = transport.doorbell(0x1008) else { panic!("it is mapped") };
