@@ -269,6 +269,13 @@ fn a_file_that_is_no_result_is_named() {
 }
 
 #[test]
+fn a_drive_that_moves_no_data_says_so() {
+    nvmetal("bench emulated:null --size 64k").exits(0).says(&["data moved: no"]);
+    assert_eq!(nvmetal("bench emulated:null --size 64k -o json").exits(0).json()["data_moved"], false);
+    assert_eq!(nvmetal("bench emulated --size 64k -o json").exits(0).json()["data_moved"], true);
+}
+
+#[test]
 fn what_the_drive_does_not_have_is_an_exit_code_of_its_own() {
     nvmetal("bench emulated --shadow-doorbells --size 64k").exits(9).says(&["Doorbell Buffer Config"]);
     nvmetal("bench emulated:ideal,shadow-doorbells=yes --shadow-doorbells --size 64k").exits(0);

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use nvmetal_driver::pci::device_spec::{ResolveError, Resolved, resolve};
 use nvmetal_driver::pci::{PciAddress, Sysfs};
 use nvmetal_driver::transport::vfio_user;
+use nvmetal_emulator::{MediaKind, Options};
 
 use crate::error::{Error, Kind, Result};
 use crate::output::note;
@@ -36,6 +37,13 @@ impl Device {
             note(&resolved.to_string());
         }
         Ok(Self::Pci(resolved))
+    }
+
+    /// Whether its reads and writes move data; the emulator's model `null` answers without.
+    pub fn moves_data(&self) -> bool {
+        let Self::Emulated(text) = self else { return true };
+        let options = text.split_once(':').map_or("", |(_, options)| options);
+        Options::parse(options).map_or(true, |options| options.model.media != MediaKind::Null)
     }
 
     fn find_socket(path: PathBuf) -> Result<Self> {

@@ -88,6 +88,8 @@ pub struct Bench {
     pub shadow_doorbells: bool,
     /// Whether the submission queues lay in the drive's own memory.
     pub sq_in_cmb: bool,
+    /// Whether data moved at all.
+    pub data_moved: bool,
     /// What was seen beside the run.
     pub watched: Watched,
     /// The most that the path can carry.
@@ -170,7 +172,13 @@ fn one(arguments: &Arguments, out: &mut Output, stop: &Stop) -> Result<Exit> {
         .remedy("Leave out --sq-in-cmb; `emulated:ideal,cmb=1MiB` has one."))
     } else {
         let progress = Progress::new(text::label(&job), job.limits.runtime_ns).every(arguments.status_interval);
-        on_drive(&drive, &job, arguments, progress, stop).map(|bench| Bench { shadow_doorbells, sq_in_cmb, ..bench })
+        let data_moved = device.moves_data();
+        on_drive(&drive, &job, arguments, progress, stop).map(|bench| Bench {
+            shadow_doorbells,
+            sq_in_cmb,
+            data_moved,
+            ..bench
+        })
     };
     let closed = drive.close();
     finish(measured, closed, arguments.fio.name.as_deref(), out, stop)
@@ -209,6 +217,7 @@ fn on_drive(drive: &Drive, job: &Job, arguments: &Arguments, progress: Progress,
         written: sample.written,
         shadow_doorbells: false,
         sq_in_cmb: false,
+        data_moved: true,
         limit: limit::of(job, &result, path.as_ref().and_then(LinkPath::ceiling).as_ref(), &watched),
         ceiling: path.as_ref().and_then(LinkPath::ceiling),
         gate,
@@ -319,6 +328,7 @@ impl Bench {
             "waiting": result.wait,
             "shadow_doorbells": self.shadow_doorbells,
             "sq_in_cmb": self.sq_in_cmb,
+            "data_moved": self.data_moved,
             "clock": result.clock,
             "clock_error_ns": result.clock_error_ns,
             "processor": result.processor.map(|used| json!({

@@ -131,7 +131,9 @@ pub fn human(bench: &Bench, closed: &Closed) -> String {
     if bench.shadow_doorbells {
         sheet.row("doorbells", "in memory (shadow doorbells)");
     }
-    if let Written::Never(why) = &bench.written {
+    if !bench.data_moved {
+        sheet.row("note", &styled(YELLOW, "data moved: no; this is the speed of the software itself on this machine"));
+    } else if let Written::Never(why) = &bench.written {
         let text = format!("never written ({why}): this is the speed of link and controller, not of the flash");
         sheet.row("note", &styled(YELLOW, &text));
     }
